@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sees what a box does, from the host's kernel. One set of programs for the host, loaded once and pinned;
+ * one ring for each sandbox. Used by the supervisor's one thread; `fd` goes into its loop.
+ *
+ * Says what it could not see: trace.dropped with a count, trace.blind with a reason, both as events. */
+#ifndef OBSERVER_OBSERVER_H
+#define OBSERVER_OBSERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "event/sink.h"
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct observer;
+
+struct observer_config {
+	const char *id;         /* sandbox id */
+	const char *pin_dir;    /* our own bpffs: /run/cloche/bpf, or a test's own */
+	unsigned sources;       /* OBSERVER_* bits */
+	size_t buffer_bytes;    /* what user space may hold */
+	int root_fd;            /* O_PATH of the box's root; borrowed */
+	pid_t init_pid;         /* pid 1 of the box, host's number */
+	int64_t start_ns;       /* CLOCK_MONOTONIC at guest_ns 0 */
+	struct event_sink *sink; /* borrowed; called from observer_drain() only */
+};
+
+#define OBSERVER_PROCESSES 1u
+#define OBSERVER_FILES     2u
+#define OBSERVER_OUTPUTS   4u
+
+/* 0, or why this host or build cannot observe (no BTF, no rights, built without): -ENOSYS, -EPERM, ... */
+int observer_probe(struct err *err);
+
+/* Loads or finds the pinned programs, makes the ring, links it. The caller owns *ret_observer. */
+int observer_open(const struct observer_config *config, struct observer **ret_observer, struct err *err);
+void observer_close(struct observer *observer); /* detaches; the last one out unpins the links */
+SCOPED_TYPE(observer)
+static inline void observer_free(struct observer *observer)
+{
+	observer_close(observer);
+}
+
+/* Everything in this cgroup belongs to exec_id from now on. internal: our own helpers. Cheap (a hash update). */
+int observer_add_cgroup(struct observer *observer, uint64_t cgroup_id, const char *exec_id, bool internal,
+	struct err *err);
+/* Only when the cgroup is empty and drained. */
+void observer_remove_cgroup(struct observer *observer, uint64_t cgroup_id);
+
+/* Readable: call observer_drain(). After a drain that found something, call again after
+ * OBSERVER_POLL_MS until OBSERVER_QUIET_MS were empty; then observer_arm() and wait on fd. */
+#define OBSERVER_POLL_MS  5
+#define OBSERVER_QUIET_MS 100
+int observer_fd(const struct observer *observer);
+/* Decodes up to max_events (0: all that is there) and emits them. Returns how many there were. */
+int observer_drain(struct observer *observer, size_t max_events);
+/* Lets the kernel wake us for the next event; returns true where something already waits (drain again). */
+bool observer_arm(struct observer *observer);
+
+/* True from when the ring passed high water until it is nearly empty: with --on-loss freeze the supervisor
+ * holds the box meanwhile. */
+bool observer_is_pressed(const struct observer *observer);
+
+/* Drains until the exit of this process (host's number) was seen, or the ring is empty and nothing is in
+ * flight, at most deadline_ms. 0, or -ETIMEDOUT: the slice is not complete. */
+int observer_drain_exit(struct observer *observer, pid_t host_pid, int deadline_ms);
+
+struct observer_counts {
+	uint64_t events, dropped, blind;
+};
+void observer_get_counts(const struct observer *observer, struct observer_counts *ret_counts);
+
+/* For gc: drains into sink what a dead supervisor left in its pinned ring and removes the pins; unpins the
+ * programs when no other sandbox uses them. Everything missing is fine. */
+int observer_salvage(const char *pin_dir, const char *id, struct event_sink *sink, struct err *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a record directory that nobody need trust: lengths and nesting are bounded, a cut last line is
+ * reported, not fatal. Both journals come merged in seq order. */
+#ifndef RECORD_READER_H
+#define RECORD_READER_H
+
+#include "event/event_json.h"
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct reader;
+
+int reader_open(const char *dir, struct reader **ret_reader, struct err *err);
+void reader_free(struct reader *reader);
+SCOPED_TYPE(reader)
+
+/* The next event in seq order, good until the next call: 1; 0 at the end of what is there (a reader
+ * of a live record may call again later and go on); negative where a journal cannot be read. Lines of
+ * unknown kind are passed over. */
+int reader_next(struct reader *reader, const struct event **ret_ev, struct err *err);
+/* The line that event came from, as it stands in the journal. */
+struct slice reader_line(const struct reader *reader);
+
+/* meta.json and seal.json as text; empty where missing. */
+struct slice reader_meta(const struct reader *reader);
+struct slice reader_seal(const struct reader *reader);
+bool reader_has_ended(const struct reader *reader); /* a final seal is there */
+bool reader_is_cut(const struct reader *reader);    /* its end is marked as cut, or torn */
+
+#endif

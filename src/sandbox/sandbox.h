@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds and tears down one box: the whole isolation, nothing of observing or recording.
+ *
+ * Used by the supervisor's one thread. The calls here block for milliseconds at most and never wait for
+ * anything the agent controls: an exec in a frozen box, or root inside stopping our child, is answered by
+ * a deadline (architecture, 2.6). Linux namespaces(7), cgroups(7), overlayfs. */
+#ifndef SANDBOX_SANDBOX_H
+#define SANDBOX_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "spec/spec.h"
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct sandbox;
+
+struct sandbox_config {
+	const char *id;
+	const struct spec *spec;
+	const char *state_dir; /* $CLOCHE_STATE: id ranges, skeletons */
+	const char *dir;       /* <state>/sandboxes/<id>, exists: upper and work folders are made in here */
+	const char *changes_dir; /* <state>/changes/<id>, exists: N/{upper,work} for the Nth mount that is cow */
+	int init_fd;           /* the static pid 1 program, opened */
+};
+
+/* Everything up to a running pid 1, or nothing left behind and a sentence. The caller owns *ret_sandbox. */
+int sandbox_create(const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
+/* Kills what runs, unmounts, removes cgroups and (unless keep_layer) the root's upper. Change sets stay. Safe twice. */
+void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
+void sandbox_free(struct sandbox *sandbox); /* destroys first where that was not done */
+SCOPED_TYPE(sandbox)
+
+/* Removes what a sandbox whose supervisor died left: cgroups by name, folders below its dir, its id range.
+ * Needs no struct sandbox; everything missing is fine. Change sets stay. */
+int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct err *err);
+
+pid_t sandbox_init_pid(const struct sandbox *sandbox);   /* pid 1 as the host numbers it */
+int sandbox_init_pidfd(const struct sandbox *sandbox);   /* readable when pid 1 has ended; borrowed */
+int sandbox_root_fd(const struct sandbox *sandbox);      /* O_PATH of the root as seen inside; borrowed */
+uint64_t sandbox_init_cgroup_id(const struct sandbox *sandbox);
+int64_t sandbox_start_ns(const struct sandbox *sandbox); /* CLOCK_MONOTONIC when pid 1 was cloned: guest_ns 0 */
+uint32_t sandbox_id_base(const struct sandbox *sandbox); /* first of the 65,536 host ids */
+
+/* Freezing is a set of reasons; the box runs when none is left. */
+#define SANDBOX_FREEZE_USER  1u /* cloche pause */
+#define SANDBOX_FREEZE_LOSS  2u /* the observer's high water */
+int sandbox_freeze(struct sandbox *sandbox, unsigned reason, struct err *err);
+int sandbox_thaw(struct sandbox *sandbox, unsigned reason, struct err *err);
+bool sandbox_is_frozen(const struct sandbox *sandbox);
+
+/* One exec. Prepared first (its cgroup exists, nothing runs), so that whoever watches can look at it before
+ * the first instruction; then started; then ended. */
+struct sandbox_exec;
+
+struct sandbox_exec_config {
+	const char *id; /* ex_..., names the cgroup */
+	const struct spec_exec *spec;
+	int stdin_fd, stdout_fd, stderr_fd; /* borrowed; -1: /dev/null. Not looked at with a terminal */
+};
+
+int sandbox_exec_prepare(struct sandbox *sandbox, const struct sandbox_exec_config *config,
+	struct sandbox_exec **ret_exec, struct err *err);
+uint64_t sandbox_exec_cgroup_id(const struct sandbox_exec *exec);
+/* Clones the child into the cgroup and the box. Does not wait for execve: sandbox_exec_status_fd() turns
+ * readable when it has happened (end of file) or failed (an int, the errno, and an int, the step). */
+int sandbox_exec_start(struct sandbox_exec *exec, struct err *err);
+int sandbox_exec_status_fd(const struct sandbox_exec *exec); /* borrowed */
+/* Reads it: 0 started, -EAGAIN not known yet, else the negative errno of execve (-ENOENT, -EACCES) or of the
+ * step before it, with a sentence. */
+int sandbox_exec_status(struct sandbox_exec *exec, struct err *err);
+pid_t sandbox_exec_pid(const struct sandbox_exec *exec);  /* host's number */
+int sandbox_exec_pidfd(const struct sandbox_exec *exec);  /* readable when it has ended; borrowed */
+int sandbox_exec_pty(const struct sandbox_exec *exec);    /* master of its terminal, -1 without; borrowed */
+int sandbox_exec_resize(struct sandbox_exec *exec, unsigned short rows, unsigned short columns);
+int sandbox_exec_signal(struct sandbox_exec *exec, int signal); /* to the exec's process group leader */
+/* Kills every process of the exec, daemons included (cgroup.kill). Does not wait. */
+int sandbox_exec_kill(struct sandbox_exec *exec);
+/* After pidfd is readable: code or signal. */
+struct sandbox_exit {
+	int code;        /* valid where signal is 0 */
+	int signal;
+	bool oom_killed; /* the box's memory limit did it: the counter moved and the signal was KILL */
+};
+int sandbox_exec_reap(struct sandbox_exec *exec, struct sandbox_exit *ret_exit);
+int sandbox_exec_n_left(const struct sandbox_exec *exec); /* processes still in its cgroup */
+/* Drops the handle; removes the cgroup when it is empty, else leaves it to sandbox_destroy(). */
+void sandbox_exec_free(struct sandbox_exec *exec);
+SCOPED_TYPE(sandbox_exec)
+
+/* Where each cow mount's change set lies, for `cloche changes`: written by sandbox_create() as
+ * <changes_dir>/changes.json, docs/record-format.md says how. */
+
+/* What this host can do, for doctor and for the sentence when create fails. */
+struct sandbox_probe {
+	const char *what;  /* "user namespaces" */
+	bool ok, required;
+	char detail[256];  /* what is there, or what to do */
+};
+/* Fills up to max, returns how many. */
+size_t sandbox_probe_host(const char *state_dir, const char *cwd, struct sandbox_probe *ret_probes, size_t max);
+
+#endif

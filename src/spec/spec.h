@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the user asked for: a sandbox, and execs in it. Plain data, filled by options, a file or the wire. */
+#ifndef SPEC_SPEC_H
+#define SPEC_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/err.h"
+#include "util/scoped.h"
+#include "util/slice.h"
+#include "util/str.h"
+
+enum spec_mount_mode {
+	SPEC_MOUNT_RO,
+	SPEC_MOUNT_RW,
+	SPEC_MOUNT_COW,
+};
+
+struct spec_mount {
+	char *host;  /* absolute, links resolved */
+	char *guest; /* absolute, clean */
+	enum spec_mount_mode mode;
+	bool internal; /* ours (a PATH folder), not asked for by name */
+};
+
+enum spec_on_loss {
+	SPEC_ON_LOSS_FREEZE,
+	SPEC_ON_LOSS_STOP,
+	SPEC_ON_LOSS_CONTINUE,
+};
+
+/* Trace sources, as bits. */
+#define SPEC_TRACE_PROCESSES 1u
+#define SPEC_TRACE_FILES     2u
+#define SPEC_TRACE_OUTPUTS   4u
+#define SPEC_TRACE_ALL       7u /* network and mounts come with their parts */
+
+struct spec_pair {
+	char *key, *value;
+};
+
+/* A list of strings the spec owns. */
+struct spec_words {
+	char **items;
+	size_t n;
+};
+void spec_words_add(struct spec_words *words, const char *word);
+void spec_words_done(struct spec_words *words);
+
+struct spec {
+	char *name, *task, *account, *agent, *work_item;
+	char *rootfs; /* NULL: the host view; else an absolute folder */
+	struct spec_mount *mounts;
+	size_t n_mounts;
+	struct spec_words hide; /* patterns, gitignore-like: a name, or a path below a mount */
+	struct spec_pair *labels;
+	size_t n_labels;
+	int64_t memory_bytes;  /* 0: no limit of its own, here and below */
+	int64_t cpu_milli;     /* thousandths of a CPU */
+	int64_t pids_max;
+	unsigned trace;        /* SPEC_TRACE_*; 0: off */
+	int64_t buffer_bytes;  /* what the observer may hold in user space */
+	enum spec_on_loss on_loss;
+	bool record_raw;       /* no redaction */
+	bool durable;          /* --durability disk: sync exec starts and rows */
+	bool keep;             /* the root's layer stays after removal */
+	uid_t owner_uid;       /* who asked: SUDO_UID or the caller; owns record and change sets */
+	gid_t owner_gid;
+};
+
+struct spec *spec_new(void); /* with the defaults of docs: host view, no limits, trace off */
+void spec_free(struct spec *spec);
+SCOPED_TYPE(spec)
+
+void spec_add_mount(struct spec *spec, const char *host, const char *guest, enum spec_mount_mode mode,
+	bool internal);
+void spec_add_label(struct spec *spec, const char *key, const char *value);
+
+/* The wire and meta.json form. */
+void spec_write(struct str *out, const struct spec *spec);
+int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
+
+/* Checks what can be known without making anything: mounts exist and are not doubled, the rootfs is one
+ * (has bin or usr/bin), limits are sane, no mount shows Cloche's state (state_dir). One clear sentence. */
+int spec_check(const struct spec *spec, const char *state_dir, struct err *err);
+
+enum spec_exec_kind {
+	SPEC_EXEC_ARGV,
+	SPEC_EXEC_SHELL, /* command is given to /bin/sh -c */
+};
+
+struct spec_exec {
+	struct spec_words argv; /* SPEC_EXEC_ARGV; bytes without NUL */
+	char *command;          /* SPEC_EXEC_SHELL; NULL for argv */
+	char *cwd;              /* NULL: the sandbox's default */
+	struct spec_words env;  /* K=V on top of the clean environment */
+	char *user;             /* NULL: root inside; "name", "uid" or "uid:gid" */
+	int64_t timeout_ms;     /* 0: none */
+	bool terminal;
+	unsigned short rows, columns;
+	bool has_stdin;         /* else /dev/null */
+	bool detach;
+	char *source, *via, *actor; /* "agent", "cli", "uid:1000" */
+};
+
+struct spec_exec *spec_exec_new(void);
+void spec_exec_free(struct spec_exec *exec);
+SCOPED_TYPE(spec_exec)
+void spec_exec_write(struct str *out, const struct spec_exec *exec);
+int spec_exec_read(struct slice json, struct spec_exec **ret_exec, struct err *err);
+
+#endif

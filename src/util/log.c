@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/utf8.h"
+
+static bool verbose;
+
+void log_set_verbose(bool on)
+{
+	verbose = on;
+}
+
+static unsigned codepoint(const unsigned char *u, size_t n)
+{
+	switch (n) {
+	case 2:
+		return (u[0] & 0x1fU) << 6 | (u[1] & 0x3fU);
+	case 3:
+		return (u[0] & 0x0fU) << 12 | (u[1] & 0x3fU) << 6 | (u[2] & 0x3fU);
+	default:
+		return (u[0] & 0x07U) << 18 | (u[1] & 0x3fU) << 12 | (u[2] & 0x3fU) << 6 | (u[3] & 0x3fU);
+	}
+}
+
+/* Characters that change how a terminal or a reader's eye takes the rest of the line. */
+static bool is_tricky(unsigned c)
+{
+	return (c >= 0x80 && c < 0xa0) || c == 0xad || (c >= 0x200b && c <= 0x200f) ||
+		(c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+		(c >= 0xe0000 && c <= 0xe007f);
+}
+
+static void add_byte(struct str *out, unsigned char c)
+{
+	switch (c) {
+	case '\n':
+		str_puts(out, "\\n");
+		return;
+	case '\r':
+		str_puts(out, "\\r");
+		return;
+	case '\t':
+		str_puts(out, "\\t");
+		return;
+	default:
+		if (c >= 0x20 && c < 0x7f)
+			str_putc(out, (char)c);
+		else
+			str_printf(out, "\\x%02x", c);
+	}
+}
+
+void log_add_escaped(struct str *out, struct slice text)
+{
+	for (size_t i = 0; i < text.len;) {
+		size_t n = utf8_len(text.p + i, text.len - i);
+
+		if (n <= 1) {
+			add_byte(out, (unsigned char)text.p[i]);
+			i++;
+			continue;
+		}
+		if (is_tricky(codepoint((const unsigned char *)text.p + i, n)))
+			str_printf(out, "\\u%04x", codepoint((const unsigned char *)text.p + i, n));
+		else
+			str_add(out, text.p + i, n);
+		i += n;
+	}
+}
+
+static void say(const char *fmt, va_list ap)
+{
+	scoped_str struct str line = {0};
+	char *text = NULL;
+
+	if (vasprintf(&text, fmt, ap) < 0)
+		return;
+	str_puts(&line, "cloche: ");
+	log_add_escaped(&line, slice_of(text));
+	str_putc(&line, '\n');
+	fwrite(line.p, 1, line.len, stderr);
+	free(text);
+}
+
+void log_warn(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+void log_info(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!verbose)
+		return;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+void log_debug(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!getenv("CLOCHE_DEBUG"))
+		return;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "util/clock.h"
+#include "util/digest.h"
+#include "util/err.h"
+#include "util/id.h"
+#include "util/log.h"
+#include "util/map.h"
+#include "util/path.h"
+#include "util/utf8.h"
+
+static void test_err(void **state)
+{
+	struct err err = {0};
+	int r = err_set(&err, -ENOENT, "open '%s': %m", "a");
+
+	assert_int_equal(r, -ENOENT);
+	assert_int_equal(err_wrap(&err, r, "start"), -ENOENT);
+	assert_string_equal(err.msg, "start: open 'a': No such file or directory");
+}
+
+static void test_utf8(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len, want;
+	} cases[] = {
+		{"a", 1, 1},
+		{"\xc3\xa9", 2, 2},
+		{"\xc3", 1, 0},
+		{"\xc0\x80", 2, 0},             /* overlong */
+		{"\xed\xa0\x80", 3, 0},         /* surrogate */
+		{"\xf4\x90\x80\x80", 4, 0},     /* past U+10FFFF */
+		{"\xf0\x9f\xa7\xaa", 4, 4},
+		{"\xf0\x9f\xa7", 3, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(utf8_len(cases[i].bytes, cases[i].len), cases[i].want);
+	assert_int_equal(utf8_cut("ab\xe2\x94\x80", 5, 4), 2);
+	assert_int_equal(utf8_cut("ab\xe2\x94\x80", 5, 5), 5);
+	assert_int_equal(utf8_next_start("\xe2\x94\x80z", 4, 1), 3);
+}
+
+static void test_path(void **state)
+{
+	static const struct {
+		const char *base, *path, *want;
+	} cases[] = {
+		{"/a/b", "c", "/a/b/c"},
+		{"/a/b", "../c", "/a/c"},
+		{"/a/b", "/x//./y/", "/x/y"},
+		{"/", "..", "/"},
+		{"/a", "../../..", "/"},
+		{"/a", "", "/a"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped_str struct str out = {0};
+
+		path_resolve(slice_of(cases[i].base), slice_of(cases[i].path), &out);
+		assert_string_equal(out.p, cases[i].want);
+	}
+	assert_true(path_is_beneath(slice_of("/a/b"), slice_of("/a")));
+	assert_false(path_is_beneath(slice_of("/ab"), slice_of("/a")));
+	assert_true(path_is_beneath(slice_of("/ab"), slice_of("/")));
+}
+
+static void test_map(void **state)
+{
+	scoped(map) struct map *map = map_new();
+	struct slice key;
+	void *value;
+	char text[16];
+	size_t n = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "k%d", i);
+		*map_slot(map, slice_of(text)) = (void *)(intptr_t)(i + 1);
+	}
+	for (int i = 0; i < 1000; i += 2) {
+		snprintf(text, sizeof(text), "k%d", i);
+		assert_ptr_equal(map_remove(map, slice_of(text)), (void *)(intptr_t)(i + 1));
+	}
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "k%d", i);
+		assert_ptr_equal(map_find(map, slice_of(text)), (void *)(intptr_t)(i % 2 ? i + 1 : 0));
+	}
+	for (size_t i = 0; map_next(map, &i, &key, &value);)
+		n++;
+	assert_int_equal(n, 500);
+	assert_int_equal(map_len(map), 500);
+}
+
+static void test_clock(void **state)
+{
+	char text[CLOCK_TEXT_LEN];
+	int64_t ms;
+
+	clock_format(1764425402007, text);
+	assert_string_equal(text, "2025-11-29T14:10:02.007Z");
+	assert_int_equal(clock_parse(text, &ms), 0);
+	assert_int_equal(ms, 1764425402007);
+	assert_int_equal(clock_parse("2025-11-29 14:10", &ms), -EINVAL);
+	assert_int_equal(clock_parse_duration("1.5m", &ms), 0);
+	assert_int_equal(ms, 90000);
+	assert_int_equal(clock_parse_duration("-3s", &ms), -EINVAL);
+	assert_int_equal(clock_parse_duration("3 parsecs", &ms), -EINVAL);
+}
+
+static void test_digest_and_id(void **state)
+{
+	char hex[DIGEST_HEX_SIZE], id[ID_SIZE];
+
+	digest_of("abc", 3, hex);
+	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	id_new("sb", id);
+	assert_true(id_is_valid("sb", id));
+	assert_false(id_is_valid("ex", id));
+	assert_false(id_is_valid("sb", "sb_../../etc/passwd"));
+}
+
+static void test_escape(void **state)
+{
+	scoped_str struct str out = {0};
+
+	log_add_escaped(&out, (struct slice){.p = "a\x1b[2J\n\xff\xe2\x80\xae\xc3\xa9", .len = 12});
+	assert_string_equal(out.p, "a\\x1b[2J\\n\\xff\\u202e\xc3\xa9");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_err), cmocka_unit_test(test_utf8), cmocka_unit_test(test_path),
+		cmocka_unit_test(test_map), cmocka_unit_test(test_clock), cmocka_unit_test(test_digest_and_id),
+		cmocka_unit_test(test_escape),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
