@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "util/base64.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
 
@@ -105,45 +106,17 @@ static struct slice text_of(const json_t *v)
 	return (struct slice){.p = json_string_value(v), .len = json_string_length(v)};
 }
 
-static int digit_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
-}
-
 /* Decodes base64 into a block of its own; NULL where it is none. */
 static char *decode_base64(struct slice in, size_t *ret_len)
 {
-	char *out = mem_zero(in.len / 4 * 3 + 4, 1);
-	unsigned v = 0;
-	size_t n = 0, used = in.len;
-	int bits = 0;
+	struct str out = {0};
 
-	while (used > 0 && in.p[used - 1] == '=')
-		used--;
-	for (size_t i = 0; i < used; i++) {
-		int d = digit_value(in.p[i]);
-
-		if (d < 0) {
-			free(out);
-			return NULL;
-		}
-		v = v << 6 | (unsigned)d;
-		bits += 6;
-		if (bits >= 8) {
-			bits -= 8;
-			out[n++] = (char)(v >> bits);
-		}
+	if (base64_decode(in, &out) < 0) {
+		str_done(&out);
+		return NULL;
 	}
-	*ret_len = n;
-	return out;
+	*ret_len = out.len;
+	return str_take(&out);
 }
 
 static const json_t *exact_bytes(const struct event_line *line, const char *name)
