@@ -8,7 +8,8 @@
 static const char *const kind_names[EVENT_N_KINDS] = {EVENT_KINDS(TYPED_KIND)};
 #undef TYPED_KIND
 
-#define INFO(json, member, kind) [EVENT_F_##member] = {#json, EVENT_TYPE_##kind, offsetof(struct event, member)},
+#define INFO(json, member, kind) \
+	[EVENT_F_##member] = {#json, EVENT_TYPE_##kind, offsetof(struct event, member)},
 const struct event_field_info event_field_table[EVENT_N_FIELDS] = {EVENT_FIELDS(INFO)};
 #undef INFO
 
@@ -31,8 +32,8 @@ int event_kind_find(struct slice name, enum event_kind *ret_kind)
 bool event_kind_is_log(enum event_kind kind)
 {
 	return kind == EVENT_EXEC_START || kind == EVENT_EXEC_END ||
-		(kind >= EVENT_SANDBOX_CREATED && kind <= EVENT_SANDBOX_REMOVED) ||
-		kind == EVENT_SANDBOX_ERROR;
+	       (kind >= EVENT_SANDBOX_CREATED && kind <= EVENT_SANDBOX_REMOVED) ||
+	       kind == EVENT_SANDBOX_ERROR;
 }
 
 const char *event_errno_name(int positive_errno)

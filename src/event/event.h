@@ -48,7 +48,7 @@ enum event_kind {
 #define EVENT_KIND_ENUM(symbol, name) EVENT_##symbol,
 	EVENT_KINDS(EVENT_KIND_ENUM)
 #undef EVENT_KIND_ENUM
-	EVENT_N_KINDS
+		EVENT_N_KINDS
 };
 
 struct event_list {
@@ -57,9 +57,9 @@ struct event_list {
 };
 
 /* The types a field can have: its C type and how it stands in JSON. */
-typedef int64_t event_int;            /* a number */
-typedef bool event_bool;              /* true or false */
-typedef struct slice event_text;      /* a string, with <name>_b64 beside it where it is not UTF-8 */
+typedef int64_t event_int;       /* a number */
+typedef bool event_bool;         /* true or false */
+typedef struct slice event_text; /* a string, with <name>_b64 beside it where it is not UTF-8 */
 typedef struct event_list event_list; /* a list of strings, likewise */
 typedef int event_errno;              /* a positive errno, written as its name: "ENOENT" */
 typedef struct slice event_raw;       /* JSON that one of our own writers made */
@@ -152,7 +152,7 @@ enum event_field {
 #define EVENT_FIELD_ENUM(json, name, type) EVENT_F_##name,
 	EVENT_FIELDS(EVENT_FIELD_ENUM)
 #undef EVENT_FIELD_ENUM
-	EVENT_N_FIELDS
+		EVENT_N_FIELDS
 };
 
 #define EVENT_HAS_WORDS ((EVENT_N_FIELDS + 63) / 64)

@@ -64,7 +64,8 @@ void event_json_write(struct str *out, const struct event *ev, struct slice sand
 		jsonw_kbool(&j, "internal", true);
 	for (size_t w = 0; w < EVENT_HAS_WORDS; w++)
 		for (uint64_t bits = ev->has[w]; bits; bits &= bits - 1)
-			write_field(&j, ev, &event_field_table[w * 64 + (size_t)__builtin_ctzll(bits)]);
+			write_field(
+				&j, ev, &event_field_table[w * 64 + (size_t)__builtin_ctzll(bits)]);
 	jsonw_object_end(&j);
 }
 
@@ -209,11 +210,13 @@ static void read_field(struct event_line *line, enum event_field field)
 /* The table is longer than most lines: go by the members that are there. */
 static void read_fields(struct event_line *line)
 {
-	for (void *it = json_object_iter(line->root); it; it = json_object_iter_next(line->root, it)) {
+	for (void *it = json_object_iter(line->root); it;
+		it = json_object_iter_next(line->root, it)) {
 		const char *key = json_object_iter_key(it);
 
 		for (int f = 0; f < EVENT_N_FIELDS; f++)
-			if (event_field_table[f].name[0] == key[0] && strcmp(event_field_table[f].name, key) == 0)
+			if (event_field_table[f].name[0] == key[0] &&
+				strcmp(event_field_table[f].name, key) == 0)
 				read_field(line, (enum event_field)f);
 	}
 }

@@ -84,7 +84,8 @@ int clock_parse_duration(const char *text, int64_t *ret_ms)
 	static const struct {
 		const char *unit;
 		int64_t ms;
-	} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {"", 1000}};
+	} units[] = {
+		{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {"", 1000}};
 	char *end;
 	double v;
 

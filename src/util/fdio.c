@@ -92,7 +92,8 @@ int fdio_put(int dirfd, const char *path, const char *text)
 int fdio_replace(int dirfd, const char *path, const void *p, size_t len, mode_t mode)
 {
 	scoped_mem char *tmp = mem_printf("%s.tmp%d", path, (int)getpid());
-	scoped_fd int fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+	scoped_fd int fd =
+		openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
 	int r;
 
 	if (fd < 0)
@@ -175,7 +176,9 @@ ssize_t fdio_recv(int sock, void *p, size_t len, int *ret_fds, size_t max_fds, s
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = p, .iov_len = len};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.buf,
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf)};
 	ssize_t n;
 	size_t got;

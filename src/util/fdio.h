@@ -10,7 +10,8 @@
 #include "util/str.h"
 
 int fdio_write_all(int fd, const void *p, size_t len); /* blocking descriptors only */
-ssize_t fdio_read_full(int fd, void *p, size_t len);    /* bytes read: fewer than len only at the end */
+ssize_t fdio_read_full(
+	int fd, void *p, size_t len); /* bytes read: fewer than len only at the end */
 /* Adds all of a descriptor or file to out. -EFBIG past max bytes. */
 int fdio_read_all(int fd, size_t max, struct str *out);
 int fdio_read_file(int dirfd, const char *path, size_t max, struct str *out);

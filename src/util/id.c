@@ -38,5 +38,5 @@ void id_new(const char *prefix, char ret_id[ID_SIZE])
 bool id_is_valid(const char *prefix, const char *id)
 {
 	return strlen(id) == ID_LEN && strncmp(id, prefix, 2) == 0 && id[2] == '_' &&
-		strspn(id + 3, digits) == ID_LEN - 3;
+	       strspn(id + 3, digits) == ID_LEN - 3;
 }

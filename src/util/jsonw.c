@@ -244,14 +244,16 @@ void jsonw_free_key(struct jsonw *j, struct slice key)
 
 void jsonw_base64(struct str *out, const void *p, size_t len)
 {
-	static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digit[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const unsigned char *u = p;
 
 	for (size_t i = 0; i < len; i += 3) {
 		size_t n = len - i < 3 ? len - i : 3;
-		unsigned v = (unsigned)u[i] << 16 | (n > 1 ? u[i + 1] : 0U) << 8 | (n > 2 ? u[i + 2] : 0U);
-		char four[4] = {digit[v >> 18], digit[v >> 12 & 63], n > 1 ? digit[v >> 6 & 63] : '=',
-			n > 2 ? digit[v & 63] : '='};
+		unsigned v = (unsigned)u[i] << 16 | (n > 1 ? u[i + 1] : 0U) << 8 |
+		             (n > 2 ? u[i + 2] : 0U);
+		char four[4] = {digit[v >> 18], digit[v >> 12 & 63],
+			n > 1 ? digit[v >> 6 & 63] : '=', n > 2 ? digit[v & 63] : '='};
 
 		str_add(out, four, 4);
 	}

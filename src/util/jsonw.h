@@ -22,10 +22,10 @@ static inline struct jsonw jsonw_to(struct str *out)
 	return (struct jsonw){.out = out};
 }
 
-void jsonw_object(struct jsonw *j);     /* { */
-void jsonw_object_end(struct jsonw *j); /* } */
-void jsonw_array(struct jsonw *j);      /* [ */
-void jsonw_array_end(struct jsonw *j);  /* ] */
+void jsonw_object(struct jsonw *j);               /* { */
+void jsonw_object_end(struct jsonw *j);           /* } */
+void jsonw_array(struct jsonw *j);                /* [ */
+void jsonw_array_end(struct jsonw *j);            /* ] */
 void jsonw_key(struct jsonw *j, const char *key); /* key is ours: plain ASCII */
 
 /* Values: inside an array, or behind jsonw_key(). */
@@ -38,8 +38,10 @@ void jsonw_null(struct jsonw *j);
 void jsonw_raw(struct jsonw *j, struct slice text); /* what is JSON already */
 
 /* Members of an object. */
-void jsonw_kslice(struct jsonw *j, const char *key, struct slice text); /* with <key>_b64 where needed */
-void jsonw_ktext(struct jsonw *j, const char *key, const char *text);   /* as json_kslice; NULL gives null */
+void jsonw_kslice(
+	struct jsonw *j, const char *key, struct slice text); /* with <key>_b64 where needed */
+void jsonw_ktext(
+	struct jsonw *j, const char *key, const char *text); /* as json_kslice; NULL gives null */
 void jsonw_kint(struct jsonw *j, const char *key, int64_t v);
 void jsonw_kbool(struct jsonw *j, const char *key, bool v);
 void jsonw_knull(struct jsonw *j, const char *key);

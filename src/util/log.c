@@ -22,7 +22,8 @@ static unsigned codepoint(const unsigned char *u, size_t n)
 	case 3:
 		return (u[0] & 0x0fU) << 12 | (u[1] & 0x3fU) << 6 | (u[2] & 0x3fU);
 	default:
-		return (u[0] & 0x07U) << 18 | (u[1] & 0x3fU) << 12 | (u[2] & 0x3fU) << 6 | (u[3] & 0x3fU);
+		return (u[0] & 0x07U) << 18 | (u[1] & 0x3fU) << 12 | (u[2] & 0x3fU) << 6 |
+		       (u[3] & 0x3fU);
 	}
 }
 
@@ -30,8 +31,8 @@ static unsigned codepoint(const unsigned char *u, size_t n)
 static bool is_tricky(unsigned c)
 {
 	return (c >= 0x80 && c < 0xa0) || c == 0xad || (c >= 0x200b && c <= 0x200f) ||
-		(c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
-		(c >= 0xe0000 && c <= 0xe007f);
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+	       (c >= 0xe0000 && c <= 0xe007f);
 }
 
 static void add_byte(struct str *out, unsigned char c)

@@ -10,8 +10,9 @@
 #include "util/str.h"
 
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));  /* with --verbose */
-void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* with CLOCHE_DEBUG=1 */
+void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* with --verbose */
+void log_debug(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2))); /* with CLOCHE_DEBUG=1 */
 void log_set_verbose(bool on);
 
 /* Adds text for a terminal: control characters, also the C1 ones, bidirectional marks and bytes that are

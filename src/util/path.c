@@ -59,7 +59,7 @@ bool path_is_beneath(struct slice path, struct slice folder)
 	if (folder.len == 1 && folder.p[0] == '/')
 		return path.len > 0 && path.p[0] == '/';
 	return path.len >= folder.len && memcmp(path.p, folder.p, folder.len) == 0 &&
-		(path.len == folder.len || path.p[folder.len] == '/');
+	       (path.len == folder.len || path.p[folder.len] == '/');
 }
 
 int path_make_all(const char *path, mode_t mode)

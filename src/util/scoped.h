@@ -17,18 +17,18 @@ static inline void scoped_free(void *pp)
 #define scoped_mem   __attribute__((cleanup(scoped_free)))
 
 /* In the header of a heap type: gives it scoped(type). */
-#define SCOPED_TYPE(type)                                 \
+#define SCOPED_TYPE(type) \
 	static inline void type##_scoped(struct type **p) \
-	{                                                 \
-		type##_free(*p);                          \
+	{ \
+		type##_free(*p); \
 	}
 
 /* Moves a value out of a scoped variable, which then holds nothing. */
-#define take(pp)                              \
-	({                                    \
+#define take(pp) \
+	({ \
 		__typeof__(*(pp)) v_ = *(pp); \
-		*(pp) = NULL;                 \
-		v_;                           \
+		*(pp) = NULL; \
+		v_; \
 	})
 
 static inline int take_fd(int *fd)

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "event/event_json.h"
 
 static void test_round_trip(void **state)
 {
 	struct slice argv[] = {slice_of("/bin/echo"), slice_of(""), {.p = "\xff\xfe", .len = 2}};
-	struct event ev = {.kind = EVENT_PROCESS_EXEC, .seq = 7, .guest_ns = 12, .wall_ms = 34, .pid = 5,
-		.task = 6, .exec = slice_of("ex_1")};
+	struct event ev = {.kind = EVENT_PROCESS_EXEC,
+		.seq = 7,
+		.guest_ns = 12,
+		.wall_ms = 34,
+		.pid = 5,
+		.task = 6,
+		.exec = slice_of("ex_1")};
 	scoped_str struct str out = {0}, again = {0};
 	scoped(event_line) struct event_line *line = NULL;
 	struct err err;
@@ -53,12 +58,14 @@ static void test_bad_lines(void **state)
 	struct err err;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(event_json_read(slice_of(cases[i].line), &line, &err), cases[i].want);
+		assert_int_equal(
+			event_json_read(slice_of(cases[i].line), &line, &err), cases[i].want);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad_lines)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad_lines)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

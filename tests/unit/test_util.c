@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmocka.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "util/clock.h"
@@ -35,9 +35,9 @@ static void test_utf8(void **state)
 		{"a", 1, 1},
 		{"\xc3\xa9", 2, 2},
 		{"\xc3", 1, 0},
-		{"\xc0\x80", 2, 0},             /* overlong */
-		{"\xed\xa0\x80", 3, 0},         /* surrogate */
-		{"\xf4\x90\x80\x80", 4, 0},     /* past U+10FFFF */
+		{"\xc0\x80", 2, 0},         /* overlong */
+		{"\xed\xa0\x80", 3, 0},     /* surrogate */
+		{"\xf4\x90\x80\x80", 4, 0}, /* past U+10FFFF */
 		{"\xf0\x9f\xa7\xaa", 4, 4},
 		{"\xf0\x9f\xa7", 3, 0},
 	};
@@ -91,7 +91,8 @@ static void test_map(void **state)
 	}
 	for (int i = 0; i < 1000; i++) {
 		snprintf(text, sizeof(text), "k%d", i);
-		assert_ptr_equal(map_find(map, slice_of(text)), (void *)(intptr_t)(i % 2 ? i + 1 : 0));
+		assert_ptr_equal(
+			map_find(map, slice_of(text)), (void *)(intptr_t)(i % 2 ? i + 1 : 0));
 	}
 	for (size_t i = 0; map_next(map, &i, &key, &value);)
 		n++;
@@ -120,7 +121,8 @@ static void test_digest_and_id(void **state)
 	char hex[DIGEST_HEX_SIZE], id[ID_SIZE];
 
 	digest_of("abc", 3, hex);
-	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	assert_string_equal(
+		hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 	id_new("sb", id);
 	assert_true(id_is_valid("sb", id));
 	assert_false(id_is_valid("ex", id));
@@ -138,8 +140,12 @@ static void test_escape(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_err), cmocka_unit_test(test_utf8), cmocka_unit_test(test_path),
-		cmocka_unit_test(test_map), cmocka_unit_test(test_clock), cmocka_unit_test(test_digest_and_id),
+		cmocka_unit_test(test_err),
+		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_map),
+		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_digest_and_id),
 		cmocka_unit_test(test_escape),
 	};
 
