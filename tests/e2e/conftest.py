@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures: a state folder a module, a project folder a test, and a check that nothing stays on the host."""
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import harness  # noqa: E402  (the path comes first)
+
+
+def pytest_collection_modifyitems(items):
+	reason = harness.can_run()
+	if reason:
+		for item in items:
+			item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope='session')
+def run_dir(tmp_path_factory):
+	"""Run-time folder with a bpffs of its own, shared by all modules so that programs load once."""
+	folder = tmp_path_factory.mktemp('run')
+	yield folder
+	harness.unmount_run_dir(folder)
+
+
+@pytest.fixture(scope='module')
+def module_cloche(tmp_path_factory, run_dir):
+	"""One state a module; whatever its tests left on the host fails the module."""
+	base = tmp_path_factory.mktemp('state')
+	(base / 'project').mkdir()
+	cloche = harness.Cloche(base / 'state', run_dir, base / 'project')
+	yield cloche
+	left = cloche.left_behind()
+	assert not left, 'left on the host:\n' + '\n'.join(left)
+
+
+@pytest.fixture
+def cloche(module_cloche, tmp_path):
+	"""The program, called from an empty project folder of this test's own."""
+	project = tmp_path / 'project'
+	project.mkdir()
+	module_cloche.cwd = project
+	return module_cloche
+
+
+@pytest.fixture
+def project(cloche):
+	return cloche.cwd
+
+
+@pytest.fixture
+def own_cloche(tmp_path, run_dir):
+	"""A state of this test's own, for tests that break it."""
+	(tmp_path / 'own').mkdir()
+	cloche = harness.Cloche(tmp_path / 'own-state', run_dir, tmp_path / 'own')
+	yield cloche
+	left = cloche.left_behind()
+	assert not left, 'left on the host:\n' + '\n'.join(left)
+
+
+@pytest.fixture
+def sandbox(cloche):
+	"""Makes sandboxes that are removed at the end of the test."""
+	made = []
+
+	def make(*options, **how):
+		made.append(cloche.create(*options, **how))
+		return made[-1]
+
+	yield make
+	for box in made:
+		box.remove()
+
+
+@pytest.fixture
+def box(sandbox):
+	"""A traced sandbox that stays for the test."""
+	return sandbox('--trace')
