@@ -11,20 +11,20 @@
 #include <sys/types.h>
 
 #include "event/event.h"
-#include "util/digest.h"
+#include "record/record_head.h"
 #include "util/err.h"
 #include "util/scoped.h"
 
 struct record;
 
 struct record_config {
-	const char *dir;        /* <state>/records/<id>: made here, mode 0700 */
+	const char *dir; /* <state>/records/<id>: made here, mode 0700 */
 	const char *id;
-	struct slice meta;      /* JSON object: spec, host, versions, times; becomes meta.json */
-	uid_t owner_uid;        /* files belong to the user who asked, mode 0600 */
+	struct slice meta; /* JSON object: spec, host, versions, times; becomes meta.json */
+	uid_t owner_uid;   /* files belong to the user who asked, mode 0600 */
 	gid_t owner_gid;
-	bool raw;               /* no redaction */
-	bool durable;           /* sync at exec starts and rows */
+	bool raw;     /* no redaction */
+	bool durable; /* sync at exec starts and rows */
 };
 
 int record_create(const struct record_config *config, struct record **ret_record, struct err *err);
@@ -39,22 +39,27 @@ int record_emit(struct record *record, struct event *ev, struct slice *ret_line)
 /* Writes what is buffered, with a hash line that closes the batch. sync: to the disk. */
 int record_flush(struct record *record, bool sync);
 uint64_t record_next_seq(const struct record *record);
-uint64_t record_n_rows(const struct record *record); /* exec.end so far: the next row's id is one more */
+uint64_t record_n_rows(
+	const struct record *record); /* exec.end so far: the next row's id is one more */
 
-/* The heads to be signed: what is flushed so far. */
-struct record_head {
-	uint64_t seq;    /* of the last event that it covers */
-	uint64_t events; /* how many */
-	char log[DIGEST_HEX_SIZE], trace[DIGEST_HEX_SIZE]; /* chain heads of both journals */
-	char head[DIGEST_HEX_SIZE]; /* SHA-256 over the canonical text of all that: what is signed */
+/* -ENOSPC came: gives up the space kept back for this, writes what was buffered, and from then on keeps
+ * only what closes a record (log events and trace.dropped, trace.blind); the rest is refused with -ENOSPC,
+ * unnumbered, for the caller to count. */
+int record_release_reserve(struct record *record);
+
+/* What record_reopen() found and mended; all 0 in a record that was created. */
+struct record_mend {
+	uint64_t torn_bytes; /* of unfinished lines, moved to torn.bin */
+	uint64_t lost;	     /* numbers given out whose events never reached the disk */
 };
-void record_get_head(const struct record *record, struct record_head *ret_head);
-/* Keeps a signature (made by the launcher over record_head_text()) in seal.json. final: the last one;
- * cut: the writer died and gc closed it. */
-int record_put_seal(struct record *record, const struct record_head *head, const char *signature_b64,
-	const char *key_fingerprint, const char *key_b64, bool final, bool cut);
-/* The canonical text that is signed; the same from writer and reader. */
-void record_head_text(const struct record_head *head, const char *id, struct str *out);
+struct record_mend record_get_mend(const struct record *record);
+
+/* The head to be signed: what is flushed so far. */
+void record_get_head(
+	const struct record *record, enum record_end end, struct record_head *ret_head);
+/* Keeps a signature (made by the launcher over record_head_text()) in seal.json. */
+int record_put_seal(struct record *record, const struct record_head *head,
+	const char *signature_b64, const char *key_fingerprint, const char *key_b64);
 
 void record_free(struct record *record); /* flushes and lets go of the lock */
 SCOPED_TYPE(record)
@@ -64,16 +69,18 @@ struct record_output;
 int record_output_open(struct record *record, const char *exec_id, const char *suffix, size_t cap,
 	struct record_output **ret_output, struct err *err);
 int record_output_write(struct record_output *output, const void *p, size_t len);
-void record_output_free(struct record_output *output); /* ends the frame */
+/* Ends the frame and enters the file's hash in the log. By the record's own thread; writes may run on another. */
+void record_output_free(struct record_output *output);
 SCOPED_TYPE(record_output)
 
 /* A terminal's recording as asciicast v2: casts/<exec>.cast. */
 struct record_cast;
 int record_cast_open(struct record *record, const char *exec_id, unsigned short rows,
 	unsigned short columns, const char *title, struct record_cast **ret_cast, struct err *err);
-int record_cast_output(struct record_cast *cast, const void *p, size_t len); /* UTF-8 cut right over calls */
+int record_cast_output(
+	struct record_cast *cast, const void *p, size_t len); /* UTF-8 cut right over calls */
 int record_cast_resize(struct record_cast *cast, unsigned short rows, unsigned short columns);
-void record_cast_free(struct record_cast *cast);
+void record_cast_free(struct record_cast *cast); /* enters the file's hash in the log */
 SCOPED_TYPE(record_cast)
 
 #endif

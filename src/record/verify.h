@@ -7,27 +7,28 @@
 #include "util/str.h"
 
 struct verify_options {
-	const char *key_b64;      /* the host's public key to believe; NULL: only self-consistency */
-	const char *expect_head;  /* hex kept elsewhere; NULL: none */
+	const char *key_b64;	 /* the host's public key to believe; NULL: only self-consistency */
+	const char *expect_head; /* hex kept elsewhere; NULL: none */
 	/* What the host's ledger says of this record, NULL or 0 where it is not asked. */
 	const char *ledger_head;
 	uint64_t ledger_seq;
 	/* Ed25519 check: 0 good, -EBADMSG not. The launcher module has it; NULL: signatures are not looked at. */
-	int (*check_signature)(const char *key_b64, const char *text, size_t len, const char *signature_b64);
+	int (*check_signature)(
+		const char *key_b64, const char *text, size_t len, const char *signature_b64);
 };
 
 struct verify_result {
 	uint64_t events, first_seq, last_seq;
-	bool is_intact;       /* no finding */
-	bool is_sealed;       /* a final, good signature by key_b64 */
-	bool is_cut;          /* its writer died; the end is marked so */
+	bool is_intact; /* no finding */
+	bool is_sealed; /* a final, good signature by key_b64 */
+	bool is_cut;	/* its writer died; the end is marked so */
 	char head[65];
-	struct str findings;  /* one sentence a line: "log.jsonl line 12 was changed" */
+	struct str findings; /* one sentence a line: "log.jsonl line 12 was changed" */
 };
 void verify_result_done(struct verify_result *result);
 
 /* Negative only where the record cannot be read at all. */
-int verify_record(const char *dir, const struct verify_options *options, struct verify_result *ret_result,
-	struct err *err);
+int verify_record(const char *dir, const struct verify_options *options,
+	struct verify_result *ret_result, struct err *err);
 
 #endif
