@@ -18,6 +18,7 @@ enum spec_mount_mode {
 	SPEC_MOUNT_RW,
 	SPEC_MOUNT_COW,
 };
+const char *spec_mode_name(enum spec_mount_mode mode); /* "cow" */
 
 struct spec_mount {
 	char *host;  /* absolute, links resolved */
@@ -31,12 +32,13 @@ enum spec_on_loss {
 	SPEC_ON_LOSS_STOP,
 	SPEC_ON_LOSS_CONTINUE,
 };
+const char *spec_on_loss_name(enum spec_on_loss on_loss); /* "freeze" */
 
 /* Trace sources, as bits. */
 #define SPEC_TRACE_PROCESSES 1u
 #define SPEC_TRACE_FILES     2u
 #define SPEC_TRACE_OUTPUTS   4u
-#define SPEC_TRACE_ALL       7u /* network and mounts come with their parts */
+#define SPEC_TRACE_ALL	     7u /* network and mounts come with their parts */
 
 struct spec_pair {
 	char *key, *value;
@@ -58,28 +60,30 @@ struct spec {
 	struct spec_words hide; /* patterns, gitignore-like: a name, or a path below a mount */
 	struct spec_pair *labels;
 	size_t n_labels;
-	int64_t memory_bytes;  /* 0: no limit of its own, here and below */
-	int64_t cpu_milli;     /* thousandths of a CPU */
+	int64_t memory_bytes; /* 0: no limit of its own, here and below */
+	int64_t cpu_milli;    /* thousandths of a CPU */
 	int64_t pids_max;
-	unsigned trace;        /* SPEC_TRACE_*; 0: off */
-	int64_t buffer_bytes;  /* what the observer may hold in user space */
+	unsigned trace;	      /* SPEC_TRACE_*; 0: off */
+	int64_t buffer_bytes; /* what the observer may hold in user space */
 	enum spec_on_loss on_loss;
-	bool record_raw;       /* no redaction */
-	bool durable;          /* --durability disk: sync exec starts and rows */
-	bool keep;             /* the root's layer stays after removal */
-	uid_t owner_uid;       /* who asked: SUDO_UID or the caller; owns record and change sets */
+	bool record_raw; /* no redaction */
+	bool durable;	 /* --durability disk: sync exec starts and rows */
+	bool keep;	 /* the root's layer stays after removal */
+	uid_t owner_uid; /* who asked: SUDO_UID or the caller; owns record and change sets */
 	gid_t owner_gid;
 };
 
-struct spec *spec_new(void); /* with the defaults of docs: host view, no limits, trace off */
+/* With the defaults of the docs: host view, the usual patterns hidden, no limits, trace off, 64 MiB buffer. */
+struct spec *spec_new(void);
 void spec_free(struct spec *spec);
 SCOPED_TYPE(spec)
 
-void spec_add_mount(struct spec *spec, const char *host, const char *guest, enum spec_mount_mode mode,
-	bool internal);
+void spec_add_mount(struct spec *spec, const char *host, const char *guest,
+	enum spec_mount_mode mode, bool internal);
+/* A label that is there already gets the new value. */
 void spec_add_label(struct spec *spec, const char *key, const char *value);
 
-/* The wire and meta.json form. */
+/* The wire, meta.json and spec file form. A key that is not known is refused. */
 void spec_write(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
 
@@ -94,14 +98,14 @@ enum spec_exec_kind {
 
 struct spec_exec {
 	struct spec_words argv; /* SPEC_EXEC_ARGV; bytes without NUL */
-	char *command;          /* SPEC_EXEC_SHELL; NULL for argv */
-	char *cwd;              /* NULL: the sandbox's default */
-	struct spec_words env;  /* K=V on top of the clean environment */
-	char *user;             /* NULL: root inside; "name", "uid" or "uid:gid" */
-	int64_t timeout_ms;     /* 0: none */
+	char *command;		/* SPEC_EXEC_SHELL; NULL for argv */
+	char *cwd;		/* NULL: the sandbox's default */
+	struct spec_words env;	/* K=V on top of the clean environment */
+	char *user;		/* NULL: root inside; "name", "uid" or "uid:gid" */
+	int64_t timeout_ms;	/* 0: none */
 	bool terminal;
 	unsigned short rows, columns;
-	bool has_stdin;         /* else /dev/null */
+	bool has_stdin; /* else /dev/null */
 	bool detach;
 	char *source, *via, *actor; /* "agent", "cli", "uid:1000" */
 };

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checks of a spec that need nothing made. Hosts change between here and the mount: whoever mounts
+ * opens again and checks what it opened. */
+#include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "spec/spec.h"
+#include "spec/spec_parse.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/utf8.h"
+
+#define MEMORY_MIN    (4LL << 20)   /* below this not even a shell starts */
+#define BUFFER_MIN    (256LL << 10) /* the smallest ring */
+#define BUFFER_MAX    (4LL << 30)
+#define CPU_MILLI_MIN 10
+#define PIDS_MIN      2 /* process 1 and a command */
+
+/* Places inside that are ours to fill. */
+static const char *const kept_places[] = {"/", "/proc", "/sys", "/dev"};
+
+static int check_limits(const struct spec *spec, struct err *err)
+{
+	if (spec->memory_bytes && spec->memory_bytes < MEMORY_MIN)
+		return err_set(err, -EINVAL, "a memory limit below 4M starts nothing: raise it");
+	if (spec->cpu_milli && spec->cpu_milli < CPU_MILLI_MIN)
+		return err_set(err, -EINVAL, "a limit below 0.01 CPUs is not possible: raise it");
+	if (spec->pids_max && spec->pids_max < PIDS_MIN)
+		return err_set(err, -EINVAL, "a limit below 2 processes starts nothing: raise it");
+	if (spec->buffer_bytes < BUFFER_MIN || spec->buffer_bytes > BUFFER_MAX)
+		return err_set(err, -EINVAL, "the trace buffer must lie between 256K and 4G");
+	return 0;
+}
+
+static bool shows(const char *folder, const char *state_dir)
+{
+	return path_is_beneath(slice_of(state_dir), slice_of(folder)) ||
+	       path_is_beneath(slice_of(folder), slice_of(state_dir));
+}
+
+static bool has_folder(const char *root, const char *name)
+{
+	scoped_mem char *path = mem_printf("%s/%s", root, name);
+	struct stat st;
+
+	/* Its own links are absolute and mean nothing out here: a link counts as the folder. */
+	return lstat(path, &st) == 0 && (S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode));
+}
+
+static int check_rootfs(const char *rootfs, const char *state_dir, struct err *err)
+{
+	struct stat st;
+
+	if (rootfs[0] != '/')
+		return err_set(err, -EINVAL, "rootfs '%s' must be an absolute path", rootfs);
+	if (stat(rootfs, &st) < 0)
+		return err_set(err, -errno, "rootfs '%s': %m", rootfs);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "rootfs '%s' is not a folder", rootfs);
+	if (shows(rootfs, state_dir))
+		return err_set(err, -EINVAL,
+			"rootfs '%s' would show Cloche's own state in %s inside: choose a folder "
+			"apart "
+			"from it",
+			rootfs, state_dir);
+	if (!has_folder(rootfs, "bin") && !has_folder(rootfs, "usr/bin"))
+		return err_set(err, -EINVAL,
+			"rootfs '%s' is no root filesystem: it has neither bin nor usr/bin",
+			rootfs);
+	return 0;
+}
+
+static int check_guest(const struct spec *spec, size_t i, struct err *err)
+{
+	const struct spec_mount *m = &spec->mounts[i];
+
+	if (m->guest[0] != '/')
+		return err_set(
+			err, -EINVAL, "mount at '%s': want an absolute path inside", m->guest);
+	for (size_t k = 0; k < sizeof(kept_places) / sizeof(kept_places[0]); k++)
+		if (strcmp(m->guest, kept_places[k]) == 0 ||
+			(k > 0 && path_is_beneath(slice_of(m->guest), slice_of(kept_places[k]))))
+			return err_set(err, -EINVAL,
+				"mount at '%s': that place is the sandbox's own", m->guest);
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(m->guest, spec->mounts[k].guest) == 0)
+			return err_set(err, -EEXIST, "two mounts at '%s': name it once", m->guest);
+	return 0;
+}
+
+static int check_mount(const struct spec_mount *m, const char *state_dir, struct err *err)
+{
+	struct stat st;
+
+	if (m->host[0] != '/')
+		return err_set(err, -EINVAL, "mount of '%s': want an absolute path", m->host);
+	if (stat(m->host, &st) < 0)
+		return err_set(err, -errno, "mount of '%s': %m", m->host);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(
+			err, -EINVAL, "mount of '%s': want a folder or a regular file", m->host);
+	if (m->mode == SPEC_MOUNT_COW && !S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR,
+			"mount of '%s': only a folder can be cow, use ro or rw for a file",
+			m->host);
+	if (shows(m->host, state_dir))
+		return err_set(err, -EINVAL,
+			"mount of '%s' would show Cloche's own state in %s inside: mount a folder "
+			"apart from it",
+			m->host, state_dir);
+	return 0;
+}
+
+static int check_mounts(const struct spec *spec, const char *state_dir, struct err *err)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		int r = check_mount(&spec->mounts[i], state_dir, err);
+
+		if (r == 0)
+			r = check_guest(spec, i, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_texts(const struct spec *spec, struct err *err)
+{
+	const struct {
+		const char *what, *text;
+	} texts[] = {{"name", spec->name}, {"task", spec->task}, {"account", spec->account},
+		{"agent", spec->agent}, {"work item", spec->work_item}};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].text && !utf8_is_valid(texts[i].text, strlen(texts[i].text)))
+			return err_set(err, -EINVAL, "the %s is not UTF-8", texts[i].what);
+	return 0;
+}
+
+int spec_check(const struct spec *spec, const char *state_dir, struct err *err)
+{
+	scoped_mem char *real = realpath(state_dir, NULL);
+	const char *state =
+		real ? real : state_dir; /* not made yet: nothing to hide behind a link */
+	int r;
+
+	r = check_texts(spec, err);
+	if (r == 0)
+		r = check_limits(spec, err);
+	if (r == 0 && spec->rootfs)
+		r = check_rootfs(spec->rootfs, state, err);
+	return r < 0 ? r : check_mounts(spec, state, err);
+}

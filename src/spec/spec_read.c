@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <math.h>
+
+#include "spec/spec_internal.h"
+#include "spec/spec_parse.h"
+#include "util/mem.h"
+
+#define MOUNTS_MAX 256
+#define LABELS_MAX 64
+
+struct mount_text {
+	char *host, *guest, *mode;
+	bool internal;
+};
+
+static const struct spec_json_key mount_keys[] = {
+	{"host", SPEC_JSON_TEXT, offsetof(struct mount_text, host)},
+	{"guest", SPEC_JSON_TEXT, offsetof(struct mount_text, guest)},
+	{"mode", SPEC_JSON_TEXT, offsetof(struct mount_text, mode)},
+	{"internal", SPEC_JSON_BOOL, offsetof(struct mount_text, internal)},
+	{NULL},
+};
+
+static void mount_text_done(struct mount_text *m)
+{
+	free(m->host);
+	free(m->guest);
+	free(m->mode);
+}
+
+static int read_mount(struct spec *spec, const json_t *v, struct err *err)
+{
+	__attribute__((cleanup(mount_text_done))) struct mount_text m = {0};
+	enum spec_mount_mode mode;
+	int r;
+
+	r = spec_json_read(&m, mount_keys, v, err);
+	if (r < 0)
+		return r;
+	if (!m.host || !m.guest || !m.mode)
+		return err_set(err, -EINVAL, "want host, guest and mode");
+	r = spec_parse_mode(m.mode, &mode, err);
+	if (r < 0)
+		return r;
+	spec_add_mount(spec, m.host, m.guest, mode, m.internal);
+	return 0;
+}
+
+static int read_mounts(void *target, const json_t *v, struct err *err)
+{
+	if (!json_is_array(v) || json_array_size(v) > MOUNTS_MAX)
+		return err_set(err, -EINVAL, "'mounts' must be a list of at most %d", MOUNTS_MAX);
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		int r = read_mount(target, json_array_get(v, i), err);
+
+		if (r < 0)
+			return err_wrap(err, r, "mount %zu", i + 1);
+	}
+	return 0;
+}
+
+static int read_labels(void *target, const json_t *v, struct err *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(v) || json_object_size(v) > LABELS_MAX)
+		return err_set(
+			err, -EINVAL, "'labels' must be an object of at most %d", LABELS_MAX);
+	json_object_foreach((json_t *)v, key, value)
+	{
+		if (!json_is_string(value))
+			return err_set(err, -EINVAL, "label '%s' must be text", key);
+		spec_add_label(target, key, json_string_value(value));
+	}
+	return 0;
+}
+
+static int read_cpus(void *target, const json_t *v, struct err *err)
+{
+	struct spec *spec = target;
+	double cpus = json_number_value(v);
+
+	if (!json_is_number(v) || cpus < 0 || cpus > 4096)
+		return err_set(err, -EINVAL, "'cpus' must be a number such as 1.5");
+	spec->cpu_milli = llround(cpus * 1000);
+	return 0;
+}
+
+static int read_source(struct spec *spec, const char *name, const json_t *v, struct err *err)
+{
+	if (!json_is_boolean(v))
+		return err_set(err, -EINVAL, "'trace.%s' must be true or false", name);
+	for (const struct spec_source *s = spec_parse_source_table; s->name; s++)
+		if (strcmp(s->name, name) == 0) {
+			spec->trace |= json_is_true(v) ? s->bit : 0;
+			return 0;
+		}
+	if (!spec_parse_is_later_source(name))
+		return err_set(err, -EINVAL, "there is no key 'trace.%s'", name);
+	if (json_is_true(v))
+		return err_set(err, -EOPNOTSUPP,
+			"trace source '%s' is not part of this version: leave it out", name);
+	return 0;
+}
+
+static int read_trace(void *target, const json_t *v, struct err *err)
+{
+	struct spec *spec = target;
+	const char *name;
+	json_t *value;
+
+	spec->trace = json_is_true(v) ? SPEC_TRACE_ALL : 0;
+	if (json_is_boolean(v))
+		return 0;
+	if (!json_is_object(v))
+		return err_set(err, -EINVAL, "'trace' must be true, false or an object");
+	json_object_foreach((json_t *)v, name, value)
+	{
+		int r = 0;
+
+		if (strcmp(name, "buffer_bytes") != 0)
+			r = read_source(spec, name, value, err);
+		else if (!json_is_integer(value) || json_integer_value(value) < 0)
+			r = err_set(err, -EINVAL, "'trace.buffer_bytes' must be a whole number");
+		else
+			spec->buffer_bytes = json_integer_value(value);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_on_loss(void *target, const json_t *v, struct err *err)
+{
+	struct spec *spec = target;
+	int r = spec_parse_on_loss(
+		json_is_string(v) ? json_string_value(v) : "", &spec->on_loss, err);
+
+	return r < 0 ? err_wrap(err, r, "on_loss") : 0;
+}
+
+static int read_durability(void *target, const json_t *v, struct err *err)
+{
+	struct spec *spec = target;
+	int r = spec_parse_durability(
+		json_is_string(v) ? json_string_value(v) : "", &spec->durable, err);
+
+	return r < 0 ? err_wrap(err, r, "durability") : 0;
+}
+
+_Static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t),
+	"ids are read as 32 bits");
+
+static const struct spec_json_key spec_keys[] = {
+	{"name", SPEC_JSON_TEXT, offsetof(struct spec, name)},
+	{"task", SPEC_JSON_TEXT, offsetof(struct spec, task)},
+	{"account", SPEC_JSON_TEXT, offsetof(struct spec, account)},
+	{"agent", SPEC_JSON_TEXT, offsetof(struct spec, agent)},
+	{"work_item", SPEC_JSON_TEXT, offsetof(struct spec, work_item)},
+	{"rootfs", SPEC_JSON_TEXT, offsetof(struct spec, rootfs)},
+	{"mounts", SPEC_JSON_CALL, .read = read_mounts},
+	{"hide", SPEC_JSON_WORDS, offsetof(struct spec, hide)},
+	{"labels", SPEC_JSON_CALL, .read = read_labels},
+	{"memory_bytes", SPEC_JSON_SIZE, offsetof(struct spec, memory_bytes)},
+	{"cpus", SPEC_JSON_CALL, .read = read_cpus},
+	{"pids", SPEC_JSON_COUNT, offsetof(struct spec, pids_max)},
+	{"trace", SPEC_JSON_CALL, .read = read_trace},
+	{"on_loss", SPEC_JSON_CALL, .read = read_on_loss},
+	{"record_raw", SPEC_JSON_BOOL, offsetof(struct spec, record_raw)},
+	{"durability", SPEC_JSON_CALL, .read = read_durability},
+	{"keep", SPEC_JSON_BOOL, offsetof(struct spec, keep)},
+	{"owner_uid", SPEC_JSON_U32, offsetof(struct spec, owner_uid)},
+	{"owner_gid", SPEC_JSON_U32, offsetof(struct spec, owner_gid)},
+	{NULL},
+};
+
+int spec_read(struct slice json, struct spec **ret_spec, struct err *err)
+{
+	scoped(spec) struct spec *spec = spec_new();
+	scoped_json json_t *root = NULL;
+	int r;
+
+	r = spec_json_parse(json, &root, err);
+	if (r == 0)
+		r = spec_json_read(spec, spec_keys, root, err);
+	if (r < 0)
+		return err_wrap(err, r, "spec");
+	if (spec->rootfs && strcmp(spec->rootfs, "host") == 0)
+		free(take(&spec->rootfs));
+	*ret_spec = take(&spec);
+	return 0;
+}

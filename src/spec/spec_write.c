@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spec/spec_internal.h"
+#include "spec/spec_parse.h"
+#include "util/jsonw.h"
+
+static void write_mounts(struct jsonw *j, const struct spec *spec)
+{
+	jsonw_key(j, "mounts");
+	jsonw_array(j);
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		const struct spec_mount *m = &spec->mounts[i];
+
+		jsonw_object(j);
+		jsonw_ktext(j, "host", m->host);
+		jsonw_ktext(j, "guest", m->guest);
+		jsonw_ktext(j, "mode", spec_mode_name(m->mode));
+		if (m->internal)
+			jsonw_kbool(j, "internal", true);
+		jsonw_object_end(j);
+	}
+	jsonw_array_end(j);
+}
+
+static void write_labels(struct jsonw *j, const struct spec *spec)
+{
+	jsonw_key(j, "labels");
+	jsonw_object(j);
+	for (size_t i = 0; i < spec->n_labels; i++) {
+		jsonw_free_key(j, slice_of(spec->labels[i].key));
+		jsonw_text(j, spec->labels[i].value);
+	}
+	jsonw_object_end(j);
+}
+
+static void write_trace(struct jsonw *j, const struct spec *spec)
+{
+	jsonw_key(j, "trace");
+	jsonw_object(j);
+	for (const struct spec_source *s = spec_parse_source_table; s->name; s++)
+		jsonw_kbool(j, s->name, spec->trace & s->bit);
+	jsonw_kint(j, "buffer_bytes", spec->buffer_bytes);
+	jsonw_object_end(j);
+}
+
+void spec_write(struct str *out, const struct spec *spec)
+{
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	spec_json_write_given(&j, "name", spec->name);
+	spec_json_write_given(&j, "task", spec->task);
+	spec_json_write_given(&j, "account", spec->account);
+	spec_json_write_given(&j, "agent", spec->agent);
+	spec_json_write_given(&j, "work_item", spec->work_item);
+	jsonw_ktext(&j, "rootfs", spec->rootfs ? spec->rootfs : "host");
+	write_mounts(&j, spec);
+	spec_json_write_words(&j, "hide", &spec->hide);
+	write_labels(&j, spec);
+	jsonw_kint(&j, "memory_bytes", spec->memory_bytes);
+	jsonw_key(&j, "cpus");
+	jsonw_real(&j, (double)spec->cpu_milli / 1000);
+	jsonw_kint(&j, "pids", spec->pids_max);
+	write_trace(&j, spec);
+	jsonw_ktext(&j, "on_loss", spec_on_loss_name(spec->on_loss));
+	jsonw_kbool(&j, "record_raw", spec->record_raw);
+	jsonw_ktext(&j, "durability", spec->durable ? "disk" : "process");
+	jsonw_kbool(&j, "keep", spec->keep);
+	jsonw_kint(&j, "owner_uid", spec->owner_uid);
+	jsonw_kint(&j, "owner_gid", spec->owner_gid);
+	jsonw_object_end(&j);
+}
