@@ -30,6 +30,7 @@
 	X(DIR_CREATE, "dir.create") \
 	X(EXEC_START, "exec.start") \
 	X(EXEC_END, "exec.end") \
+	X(EXEC_LATE, "exec.late") \
 	X(SANDBOX_CREATED, "sandbox.created") \
 	X(SANDBOX_STARTED, "sandbox.started") \
 	X(SANDBOX_PAUSED, "sandbox.paused") \
