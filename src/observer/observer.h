@@ -17,13 +17,13 @@
 struct observer;
 
 struct observer_config {
-	const char *id;         /* sandbox id */
-	const char *pin_dir;    /* our own bpffs: /run/cloche/bpf, or a test's own */
-	unsigned sources;       /* OBSERVER_* bits */
-	size_t buffer_bytes;    /* what user space may hold */
-	int root_fd;            /* O_PATH of the box's root; borrowed */
-	pid_t init_pid;         /* pid 1 of the box, host's number */
-	int64_t start_ns;       /* CLOCK_MONOTONIC at guest_ns 0 */
+	const char *id;          /* sandbox id */
+	const char *pin_dir;     /* our own bpffs: /run/cloche/bpf, or a test's own */
+	unsigned sources;        /* OBSERVER_* bits */
+	size_t buffer_bytes;     /* what user space may hold */
+	int root_fd;             /* O_PATH of the box's root; borrowed */
+	pid_t init_pid;          /* pid 1 of the box, host's number */
+	int64_t start_ns;        /* CLOCK_MONOTONIC at guest_ns 0 */
 	struct event_sink *sink; /* borrowed; called from observer_drain() only */
 };
 
@@ -35,17 +35,14 @@ struct observer_config {
 int observer_probe(struct err *err);
 
 /* Loads or finds the pinned programs, makes the ring, links it. The caller owns *ret_observer. */
-int observer_open(const struct observer_config *config, struct observer **ret_observer, struct err *err);
-void observer_close(struct observer *observer); /* detaches; the last one out unpins the links */
+int observer_open(
+	const struct observer_config *config, struct observer **ret_observer, struct err *err);
+void observer_free(struct observer *observer); /* detaches; the last one out unpins the links */
 SCOPED_TYPE(observer)
-static inline void observer_free(struct observer *observer)
-{
-	observer_close(observer);
-}
 
 /* Everything in this cgroup belongs to exec_id from now on. internal: our own helpers. Cheap (a hash update). */
-int observer_add_cgroup(struct observer *observer, uint64_t cgroup_id, const char *exec_id, bool internal,
-	struct err *err);
+int observer_add_cgroup(struct observer *observer, uint64_t cgroup_id, const char *exec_id,
+	bool internal, struct err *err);
 /* Only when the cgroup is empty and drained. */
 void observer_remove_cgroup(struct observer *observer, uint64_t cgroup_id);
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/exec_row.h"
+
+#include <errno.h>
+
+#include "util/clock.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+
+static struct slice *slices_of(const struct spec_words *words)
+{
+	struct slice *items = new0_n(struct slice, words->n);
+
+	for (size_t i = 0; i < words->n; i++)
+		items[i] = slice_of(words->items[i]);
+	return items;
+}
+
+/* Names of the variables that were set, never their values. */
+static struct slice *names_of(const struct spec_words *env)
+{
+	struct slice *items = slices_of(env);
+
+	for (size_t i = 0; i < env->n; i++)
+		items[i].len = strcspn(env->items[i], "=");
+	return items;
+}
+
+static void label_json(struct str *out, const struct spec *spec)
+{
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	for (size_t i = 0; i < spec->n_labels; i++) {
+		jsonw_free_key(&j, slice_of(spec->labels[i].key));
+		jsonw_text(&j, spec->labels[i].value);
+	}
+	jsonw_object_end(&j);
+}
+
+static void set_who(struct event *ev, const struct spec *spec, const struct spec_exec *exec)
+{
+	event_set_text(ev, account, spec->account);
+	event_set_text(ev, agent, spec->agent);
+	event_set_text(ev, task_text, spec->task);
+	event_set_text(ev, work_item, spec->work_item);
+	event_set_text(ev, source, exec->source);
+	event_set_text(ev, via, exec->via);
+	event_set_text(ev, actor, exec->actor);
+	event_set_text(ev, operation, "exec");
+	event_set_text(ev, command, exec->command);
+	event_set_text(ev, cwd, exec->cwd);
+	event_set_text(ev, user, exec->user ? exec->user : "root");
+	if (exec->terminal)
+		event_set(ev, terminal, true);
+}
+
+/* Emits ev with the members that both lines share; they live on this stack only. */
+static void emit_with_shared(struct supervisor *sup, const struct exec_row *row, struct event *ev)
+{
+	scoped_mem struct slice *argv = slices_of(&row->spec->argv);
+	scoped_mem struct slice *env_names = names_of(&row->spec->env);
+	scoped_str struct str labels = {0};
+	char started_at[CLOCK_TEXT_LEN];
+
+	label_json(&labels, sup->spec);
+	clock_format(row->started_wall_ms, started_at);
+	ev->exec = slice_of(row->exec_id);
+	set_who(ev, sup->spec, row->spec);
+	event_set(ev, id, row->id);
+	if (!row->spec->command)
+		event_set(ev, argv, ((struct event_list){.items = argv, .n = row->spec->argv.n}));
+	event_set(ev, env_names, ((struct event_list){.items = env_names, .n = row->spec->env.n}));
+	event_set(ev, started_at, slice_of(started_at));
+	event_set(ev, labels, str_slice(&labels));
+	recorder_emit_now(sup->recorder, ev);
+}
+
+void exec_row_start(struct supervisor *sup, const struct exec_row *row)
+{
+	struct event ev = {.kind = EVENT_EXEC_START};
+
+	emit_with_shared(sup, row, &ev);
+}
+
+static int exit_code_of(const struct exec_row *row)
+{
+	if (row->exec_errno)
+		return row->exec_errno == ENOENT || row->exec_errno == ENOTDIR ? 127 : 126;
+	return row->exit.code;
+}
+
+static void set_outcome(struct event *ev, const struct exec_row *row)
+{
+	if (row->exec_errno)
+		event_set(ev, result, row->exec_errno);
+	if (row->exit.signal)
+		event_set(ev, signal, row->exit.signal);
+	else if (!row->interrupted)
+		event_set(ev, exit_code, exit_code_of(row));
+	event_set(ev, timed_out, row->timed_out);
+	event_set(ev, oom_killed, row->exit.oom_killed);
+	if (row->interrupted)
+		event_set(ev, interrupted, true);
+	if (row->n_left > 0)
+		event_set(ev, left_running, row->n_left);
+	if (!row->slice_complete)
+		event_set(ev, slice_complete, false);
+	event_set(ev, duration_ms, (row->ended_ns - row->started_ns) / CLOCK_NS_PER_MS);
+}
+
+void exec_row_end(struct supervisor *sup, const struct exec_row *row)
+{
+	struct event ev = {.kind = EVENT_EXEC_END};
+	char out_hash[DIGEST_HEX_SIZE], err_hash[DIGEST_HEX_SIZE];
+	scoped_str struct str out = {0}, err = {0};
+	bool cut;
+
+	set_outcome(&ev, row);
+	if (row->streams) {
+		cut = clip_text(&row->streams[0].clip, &out);
+		cut |= clip_text(&row->streams[1].clip, &err);
+		digest_value_hex(&row->streams[0].clip.digest, out_hash);
+		digest_value_hex(&row->streams[1].clip.digest, err_hash);
+		event_set(&ev, stdout_text, str_slice(&out));
+		event_set(&ev, stderr_text, str_slice(&err));
+		event_set(&ev, stdout_bytes, (int64_t)row->streams[0].clip.bytes);
+		event_set(&ev, stderr_bytes, (int64_t)row->streams[1].clip.bytes);
+		event_set(&ev, stdout_sha256, slice_of(out_hash));
+		event_set(&ev, stderr_sha256, slice_of(err_hash));
+		event_set(&ev, output_truncated, cut);
+	}
+	emit_with_shared(sup, row, &ev);
+}
+
+void exec_row_answer(const struct exec_row *row, struct str *out)
+{
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "exec", row->exec_id);
+	jsonw_key(&j, "row");
+	jsonw_object(&j);
+	if (row->exit.signal)
+		jsonw_kint(&j, "signal", row->exit.signal);
+	else
+		jsonw_kint(&j, "exit_code", exit_code_of(row));
+	if (row->exec_errno)
+		jsonw_ktext(&j, "result", event_errno_name(row->exec_errno));
+	jsonw_kbool(&j, "timed_out", row->timed_out);
+	jsonw_kbool(&j, "oom_killed", row->exit.oom_killed);
+	jsonw_kbool(&j, "interrupted", row->interrupted);
+	jsonw_kint(&j, "left_running", row->n_left);
+	jsonw_kint(&j, "duration_ms", (row->ended_ns - row->started_ns) / CLOCK_NS_PER_MS);
+	jsonw_object_end(&j);
+	jsonw_object_end(&j);
+}

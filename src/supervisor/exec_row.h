@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two lines of an exec in the log: exec.start before it runs, exec.end with everything before its result
+ * is given out. */
+#ifndef SUPERVISOR_EXEC_ROW_H
+#define SUPERVISOR_EXEC_ROW_H
+
+#include "supervisor/exec_stream.h"
+#include "supervisor/supervisor_internal.h"
+
+struct exec_row {
+	int64_t id;
+	const char *exec_id;
+	const struct spec_exec *spec;
+	int64_t started_ns, started_wall_ms, ended_ns;
+	struct sandbox_exit exit;
+	int exec_errno; /* of an execve that failed, else 0: exit code 127 or 126 */
+	bool timed_out, interrupted, slice_complete;
+	int n_left;                        /* processes still running */
+	const struct exec_stream *streams; /* two; the second unused with a terminal. NULL: none */
+};
+
+void exec_row_start(struct supervisor *sup, const struct exec_row *row);
+void exec_row_end(struct supervisor *sup, const struct exec_row *row);
+/* {"exec":id,"row":{exit_code,signal,...}}: what the client is told. */
+void exec_row_answer(const struct exec_row *row, struct str *out);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche-supervisor: not for people. Three ways to be called, all by Cloche's own programs:
+ *
+ *   cloche-supervisor run ID STATE RUN     one sandbox; descriptors below
+ *   cloche-supervisor mend ID STATE RUN    what a dead one left; descriptor SEAL_FD
+ *   cloche-supervisor probe STATE CWD      what this host can do, as JSON lines
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "observer/observer.h"
+#include "sandbox/sandbox.h"
+#include "supervisor/salvage.h"
+#include "supervisor/supervisor.h"
+#include "util/fdio.h"
+#include "util/id.h"
+#include "util/jsonw.h"
+#include "util/log.h"
+#include "util/program.h"
+
+enum {
+	CONTROL_FD = 3,
+	SPEC_FD = 4,
+	SEAL_FD = 5, /* may be closed: no signer */
+	LOCK_FD = 6, /* of the sandbox's folder: held as long as this process lives */
+};
+
+#define FD_LIMIT   65536
+#define PROBES_MAX 64
+#define FAILED     125
+
+static int open_init(struct err *err)
+{
+	scoped_str struct str path = {0};
+	int r = program_find("cloche-init", &path, err);
+	int fd;
+
+	if (r < 0)
+		return r;
+	fd = open(path.p, O_PATH | O_CLOEXEC);
+	return fd < 0 ? err_set(err, -errno, "open '%s': %m", path.p) : fd;
+}
+
+static void host_json(struct str *out)
+{
+	struct jsonw j = jsonw_to(out);
+	struct utsname host;
+
+	uname(&host);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "name", host.nodename);
+	jsonw_ktext(&j, "kernel", host.release);
+	jsonw_ktext(&j, "machine", host.machine);
+	jsonw_object_end(&j);
+}
+
+/* Root inside enters this process's memory through the child that is ours for a moment, unless it is not
+ * dumpable; and nothing of whoever started us is to be kept open. */
+static void harden(void)
+{
+	struct rlimit files = {.rlim_cur = FD_LIMIT, .rlim_max = FD_LIMIT};
+
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NAME, "cloche-super");
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* a terminal's keys are for the command: the cli passes them on */
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	(void)setrlimit(RLIMIT_NOFILE,
+		&files); /* fewer descriptors: fewer execs at once, said when it comes */
+	setsid();
+	umask(022);
+}
+
+static void mark_cloexec(int first, int last)
+{
+	for (int fd = first; fd <= last; fd++)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* a closed one is fine */
+}
+
+static int run(const char *id, const char *state_dir, const char *run_dir)
+{
+	struct supervisor_config config = {.id = id,
+		.state_dir = state_dir,
+		.run_dir = run_dir,
+		.control_fd = CONTROL_FD,
+		.spec_fd = SPEC_FD};
+	scoped_str struct str host = {0};
+	struct err err;
+
+	mark_cloexec(CONTROL_FD, LOCK_FD);
+	config.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD;
+	config.init_fd = open_init(&err);
+	if (config.init_fd < 0) {
+		log_warn("%s", err.msg);
+		return FAILED;
+	}
+	host_json(&host);
+	config.host_json = host.p;
+	return supervisor_main(&config) < 0 ? FAILED : 0;
+}
+
+static int mend(const char *id, const char *state_dir, const char *run_dir)
+{
+	struct salvage_config config = {.id = id,
+		.state_dir = state_dir,
+		.run_dir = run_dir,
+		.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD};
+	struct err err;
+	int r;
+
+	mark_cloexec(CONTROL_FD, LOCK_FD);
+	r = salvage_sandbox(&config, &err);
+	if (r == 0)
+		return 0;
+	if (r != -EBUSY)
+		log_warn("%s", err.msg);
+	return r == -EBUSY ? 1 : FAILED;
+}
+
+static void print_probe(const struct sandbox_probe *probe)
+{
+	scoped_str struct str line = {0};
+	struct jsonw j = jsonw_to(&line);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "what", probe->what);
+	jsonw_kbool(&j, "ok", probe->ok);
+	jsonw_kbool(&j, "required", probe->required);
+	jsonw_ktext(&j, "detail", probe->detail);
+	jsonw_object_end(&j);
+	str_putc(&line, '\n');
+	fwrite(line.p, 1, line.len, stdout);
+}
+
+static int probe(const char *state_dir, const char *cwd)
+{
+	struct sandbox_probe probes[PROBES_MAX],
+		tracing = {.what = "tracing (eBPF)", .required = false};
+	size_t n = sandbox_probe_host(state_dir, cwd, probes, PROBES_MAX);
+	struct err err;
+
+	for (size_t i = 0; i < n; i++)
+		print_probe(&probes[i]);
+	tracing.ok = observer_probe(&err) == 0;
+	snprintf(tracing.detail, sizeof(tracing.detail), "%.250s",
+		tracing.ok ? "raw tracepoints with BTF can be attached" : err.msg);
+	print_probe(&tracing);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *way = argc > 1 ? argv[1] : "";
+
+	harden();
+	if (strcmp(way, "run") == 0 && argc == 5 && id_is_valid("sb", argv[2]))
+		return run(argv[2], argv[3], argv[4]);
+	if (strcmp(way, "mend") == 0 && argc == 5 && id_is_valid("sb", argv[2]))
+		return mend(argv[2], argv[3], argv[4]);
+	if (strcmp(way, "probe") == 0 && argc == 4)
+		return probe(argv[2], argv[3]);
+	fputs("cloche-supervisor is started by cloche: see `cloche --help`\n", stderr);
+	return 2;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/recorder.h"
+
+#include "util/clock.h"
+#include "util/mem.h"
+
+struct recorder {
+	struct event_sink sink; /* first: emit gets back from it */
+	struct recorder_config config;
+	uint64_t unflushed;
+	bool is_broken;
+};
+
+static void broke(struct recorder *recorder, int error)
+{
+	if (recorder->is_broken)
+		return;
+	recorder->is_broken = true;
+	recorder->config.on_broken(recorder->config.ctx, error);
+}
+
+/* The wall time of an event is that of its monotonic time, by the distance of both clocks at this moment:
+ * a clock that jumps moves later events only. */
+static int64_t wall_of(const struct recorder *recorder, int64_t guest_ns)
+{
+	int64_t ago_ns = clock_mono_ns() - recorder->config.start_ns - guest_ns;
+
+	return clock_wall_ms() - ago_ns / CLOCK_NS_PER_MS;
+}
+
+static void emit(struct event_sink *sink, struct event *ev)
+{
+	struct recorder *recorder = (struct recorder *)sink;
+	struct slice line;
+	int r;
+
+	if (ev->wall_ms == 0)
+		ev->wall_ms = wall_of(recorder, ev->guest_ns);
+	r = record_emit(recorder->config.record, ev, &line);
+	if (r < 0) {
+		broke(recorder, r);
+		return;
+	}
+	recorder->unflushed++;
+	recorder->config.on_line(recorder->config.ctx, ev, line);
+}
+
+struct recorder *recorder_new(const struct recorder_config *config)
+{
+	struct recorder *recorder = new0(struct recorder);
+
+	recorder->config = *config;
+	recorder->sink.emit = emit;
+	return recorder;
+}
+
+void recorder_free(struct recorder *recorder)
+{
+	free(recorder);
+}
+
+struct event_sink *recorder_sink(struct recorder *recorder)
+{
+	return &recorder->sink;
+}
+
+void recorder_set_start(struct recorder *recorder, int64_t start_ns)
+{
+	recorder->config.start_ns = start_ns;
+}
+
+void recorder_emit_now(struct recorder *recorder, struct event *ev)
+{
+	ev->guest_ns = clock_mono_ns() - recorder->config.start_ns;
+	emit(&recorder->sink, ev);
+}
+
+void recorder_flush(struct recorder *recorder, bool sync)
+{
+	int r;
+
+	if (recorder->unflushed == 0 && !sync)
+		return;
+	recorder->unflushed = 0;
+	r = record_flush(recorder->config.record, sync);
+	if (r < 0)
+		broke(recorder, r);
+}
+
+bool recorder_is_broken(const struct recorder *recorder)
+{
+	return recorder->is_broken;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sink of everything that happens in one sandbox: numbers it, keeps it in the record, feeds the watchers.
+ * A record that can no longer be written (disk full) calls on_broken once: recording is what we are for,
+ * so the sandbox ends with it. */
+#ifndef SUPERVISOR_RECORDER_H
+#define SUPERVISOR_RECORDER_H
+
+#include "event/sink.h"
+#include "record/record.h"
+
+struct recorder;
+
+struct recorder_config {
+	struct record *record; /* borrowed */
+	int64_t start_ns;      /* guest_ns 0 on CLOCK_MONOTONIC */
+	void (*on_line)(void *ctx, const struct event *ev, struct slice line); /* for watchers */
+	void (*on_broken)(void *ctx, int error);
+	void *ctx;
+};
+
+struct recorder *recorder_new(const struct recorder_config *config);
+void recorder_free(struct recorder *recorder);
+SCOPED_TYPE(recorder)
+
+struct event_sink *recorder_sink(struct recorder *recorder);
+void recorder_set_start(struct recorder *recorder, int64_t start_ns);
+/* Fills guest_ns with now where the producer has no time of its own, and emits. */
+void recorder_emit_now(struct recorder *recorder, struct event *ev);
+void recorder_flush(struct recorder *recorder, bool sync);
+bool recorder_is_broken(const struct recorder *recorder);
+
+#endif

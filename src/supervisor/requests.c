@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/requests.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "supervisor/running.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+
+struct request {
+	struct supervisor *sup;
+	struct conn *conn;
+	const json_t *body;
+};
+
+typedef int (*handler_fn)(struct request *req, struct err *err);
+
+static struct running *find_exec(const struct request *req)
+{
+	const char *id = json_string_value(json_object_get(req->body, "exec"));
+
+	for (size_t i = 0; id && i < req->sup->n_execs; i++)
+		if (strcmp(running_id(req->sup->execs[i]), id) == 0)
+			return req->sup->execs[i];
+	return conn_tag(req->conn);
+}
+
+static int no_exec(struct err *err)
+{
+	return err_set(err, -ESRCH, "no such command runs in this sandbox (any more)");
+}
+
+static int on_exec(struct request *req, struct err *err)
+{
+	scoped(spec_exec) struct spec_exec *spec = NULL;
+	scoped_mem char *text = json_dumps(json_object_get(req->body, "spec"), JSON_COMPACT);
+	int r;
+
+	if (!text)
+		return err_set(err, -EINVAL, "a request to execute without \"spec\"");
+	r = spec_exec_read(slice_of(text), &spec, err);
+	if (r < 0)
+		return r;
+	if (json_is_true(json_object_get(req->body, "lifeline")))
+		req->sup->lifeline = req->conn;
+	return running_start(req->sup, req->conn, &spec, err);
+}
+
+static int on_resize(struct request *req, struct err *err)
+{
+	struct running *running = find_exec(req);
+	json_int_t rows = json_integer_value(json_object_get(req->body, "rows"));
+	json_int_t columns = json_integer_value(json_object_get(req->body, "columns"));
+
+	if (!running)
+		return no_exec(err);
+	if (rows < 1 || rows > 5000 || columns < 1 || columns > 5000)
+		return err_set(err, -EINVAL, "a terminal has 1 to 5000 rows and columns");
+	return running_resize(running, (unsigned short)rows, (unsigned short)columns);
+}
+
+static int on_signal(struct request *req, struct err *err)
+{
+	struct running *running = find_exec(req);
+	json_int_t signal = json_integer_value(json_object_get(req->body, "signal"));
+
+	if (!running)
+		return no_exec(err);
+	if (signal < 1 || signal > 64)
+		return err_set(err, -EINVAL, "a signal is a number from 1 to 64");
+	return running_signal(running, (int)signal);
+}
+
+static int on_kill(struct request *req, struct err *err)
+{
+	struct running *running = find_exec(req);
+	int r = running ? running_kill(running) : no_exec(err);
+
+	if (r == 0)
+		conn_answer_ok(req->conn, slice_of(""));
+	return r;
+}
+
+static void say(struct supervisor *sup, enum event_kind kind, const char *reason)
+{
+	struct event ev = {.kind = kind};
+
+	event_set_text(&ev, reason, reason);
+	recorder_emit_now(sup->recorder, &ev);
+	recorder_flush(sup->recorder, sup->spec->durable);
+}
+
+static int on_pause(struct request *req, struct err *err)
+{
+	int r = sandbox_freeze(req->sup->sandbox, SANDBOX_FREEZE_USER, err);
+
+	if (r < 0)
+		return r;
+	if (!req->sup->is_paused)
+		say(req->sup, EVENT_SANDBOX_PAUSED, "asked to");
+	req->sup->is_paused = true;
+	conn_answer_ok(req->conn, slice_of(""));
+	return 0;
+}
+
+static int on_wake(struct request *req, struct err *err)
+{
+	int r = sandbox_thaw(req->sup->sandbox, SANDBOX_FREEZE_USER, err);
+
+	if (r < 0)
+		return r;
+	if (req->sup->is_paused)
+		say(req->sup, EVENT_SANDBOX_WOKEN, "asked to");
+	req->sup->is_paused = false;
+	conn_answer_ok(req->conn, slice_of(""));
+	return 0;
+}
+
+static int on_status(struct request *req, struct err *err)
+{
+	struct supervisor *sup = req->sup;
+	scoped_str struct str text = {0};
+	struct jsonw j = jsonw_to(&text);
+	int64_t n_running = 0;
+
+	for (size_t i = 0; i < sup->n_execs; i++)
+		n_running += !running_is_over(sup->execs[i]);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "sandbox", sup->id);
+	jsonw_ktext(&j, "state", sup->is_paused ? "paused" : "running");
+	jsonw_kint(&j, "execs", n_running);
+	jsonw_kint(&j, "events", (int64_t)record_next_seq(sup->record) - 1);
+	jsonw_kbool(&j, "traced", sup->tracing != NULL);
+	jsonw_kint(&j, "init_pid", sandbox_init_pid(sup->sandbox));
+	jsonw_object_end(&j);
+	conn_answer_ok(req->conn, str_slice(&text));
+	return 0;
+}
+
+static int on_stop(struct request *req, struct err *err)
+{
+	const char *reason = json_string_value(json_object_get(req->body, "reason"));
+
+	/* Answered when it is done, by the end of the supervisor: see supervisor.c. */
+	conn_set_wants_end(req->conn);
+	supervisor_end(req->sup, reason ? reason : "asked to");
+	return 0;
+}
+
+static int on_watch(struct request *req, struct err *err)
+{
+	conn_answer_ok(req->conn, slice_of(""));
+	conn_set_watching(req->conn);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	handler_fn handler;
+	bool is_message; /* no answer where it went well */
+} kinds[] = {
+	{"exec", on_exec, false},
+	{"resize", on_resize, true},
+	{"signal", on_signal, true},
+	{"kill", on_kill, false},
+	{"pause", on_pause, false},
+	{"wake", on_wake, false},
+	{"status", on_status, false},
+	{"stop", on_stop, false},
+	{"watch", on_watch, false},
+};
+
+static int dispatch(struct request *req, struct err *err)
+{
+	const char *name = json_string_value(json_object_get(req->body, "request"));
+
+	for (size_t i = 0; name && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		int r;
+
+		if (strcmp(kinds[i].name, name) != 0)
+			continue;
+		r = kinds[i].handler(req, err);
+		return r < 0 && kinds[i].is_message ? 0 : r;
+	}
+	return err_set(err, -EOPNOTSUPP, "this supervisor knows no request '%s'", name ? name : "");
+}
+
+static void on_json(struct supervisor *sup, struct conn *conn, struct slice text)
+{
+	json_t *body = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	struct request req = {.sup = sup, .conn = conn, .body = body};
+	struct err err = {0};
+	int r;
+
+	if (!json_is_object(body))
+		r = err_set(&err, -EBADMSG, "a request is a JSON object");
+	else if (sup->end_reason)
+		r = err_set(
+			&err, -ESHUTDOWN, "sandbox %s is ending (%s)", sup->id, sup->end_reason);
+	else
+		r = dispatch(&req, &err);
+	if (r < 0)
+		conn_answer_error(conn, r, &err);
+	json_decref(body);
+}
+
+void requests_on_frame(struct supervisor *sup, struct conn *conn, const struct wire_frame *frame)
+{
+	struct running *running = conn_tag(conn);
+
+	if (frame->type == WIRE_JSON)
+		on_json(sup, conn, frame->payload);
+	else if (frame->type == WIRE_STDIN && running)
+		running_stdin(running, frame->payload);
+}

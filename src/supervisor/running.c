@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child is our own: its end comes by its pidfd and cannot be faked from inside. Nothing here waits for the
+ * box: a child that does not get to execve within START_MS is killed with its whole cgroup. */
+#include "supervisor/running.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "supervisor/exec_input.h"
+#include "supervisor/exec_row.h"
+#include "supervisor/tracing.h"
+#include "util/clock.h"
+#include "util/id.h"
+#include "util/mem.h"
+
+#define START_MS   10000        /* from clone to execve, while the box is not frozen */
+#define END_MS     5000         /* for a killed exec to be gone */
+#define OUTPUT_CAP (256u << 20) /* of each whole stream that is kept */
+
+struct running {
+	struct supervisor *sup;
+	char id[ID_SIZE];
+	struct spec_exec *spec;
+	struct sandbox_exec *box;
+	struct conn *conn;
+	struct exec_stream streams[2];
+	struct exec_input input;
+	struct loop_io *exit_io, *status_io;
+	struct loop_timer *timeout, *deadline;
+	struct exec_row row;
+	bool is_over;
+};
+
+struct ends { /* of the pipes: the child's, then ours */
+	int child[3], own[3];
+};
+
+static void close_ends(int fds[3])
+{
+	for (int i = 0; i < 3; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+static int open_pipe(int *ret_read, int *ret_write)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	*ret_read = fds[0];
+	*ret_write = fds[1];
+	return 0;
+}
+
+static int open_ends(const struct spec_exec *spec, struct ends *ends, struct err *err)
+{
+	int r = 0;
+
+	*ends = (struct ends){.child = {-1, -1, -1}, .own = {-1, -1, -1}};
+	if (spec->terminal)
+		return 0;
+	if (spec->has_stdin)
+		r = open_pipe(&ends->child[0], &ends->own[0]);
+	if (r == 0)
+		r = open_pipe(&ends->own[1], &ends->child[1]);
+	if (r == 0)
+		r = open_pipe(&ends->own[2], &ends->child[2]);
+	if (r == 0)
+		return 0;
+	close_ends(ends->child);
+	close_ends(ends->own);
+	return err_set(err, r, "make pipes for the command: %m");
+}
+
+static void say_late(struct running *running, const struct exec_stream *stream, const char *name)
+{
+	struct event ev = {.kind = EVENT_EXEC_LATE, .exec = slice_of(running->id)};
+
+	if (stream->late_bytes == 0)
+		return;
+	event_set_text(&ev, stream, name);
+	event_set(&ev, bytes, (int64_t)stream->late_bytes);
+	recorder_emit_now(running->sup->recorder, &ev);
+}
+
+static void forget(struct running *running)
+{
+	struct supervisor *sup = running->sup;
+
+	for (size_t i = 0; i < sup->n_execs; i++) {
+		if (sup->execs[i] != running)
+			continue;
+		sup->execs[i] = sup->execs[--sup->n_execs];
+		return;
+	}
+}
+
+void running_free(struct running *running)
+{
+	if (!running)
+		return;
+	forget(running);
+	if (running->is_over) {
+		say_late(running, &running->streams[0], "stdout");
+		say_late(running, &running->streams[1], "stderr");
+	}
+	exec_input_done(&running->input);
+	exec_stream_done(&running->streams[0]);
+	exec_stream_done(&running->streams[1]);
+	loop_io_free(running->exit_io);
+	loop_io_free(running->status_io);
+	loop_timer_free(running->timeout);
+	loop_timer_free(running->deadline);
+	sandbox_exec_free(running->box);
+	spec_exec_free(running->spec);
+	free(running);
+}
+
+/* Over, and nothing holds its outputs any more: nothing more will come of it. */
+static void on_stream_end(void *ctx)
+{
+	struct running *running = ctx;
+
+	if (!running->is_over || running->streams[0].fd >= 0 || running->streams[1].fd >= 0)
+		return;
+	if (sandbox_exec_n_left(running->box) > 0)
+		return; /* a daemon: the cgroup, and so its events, stay until the sandbox ends */
+	tracing_remove_cgroup(running->sup, sandbox_exec_cgroup_id(running->box));
+	running_free(running);
+}
+
+static void answer(struct running *running)
+{
+	scoped_str struct str text = {0};
+	struct conn *conn = running->conn;
+
+	if (!conn)
+		return;
+	exec_row_answer(&running->row, &text);
+	running_detach(running);
+	conn_set_tag(conn, NULL);
+	conn_send(conn, WIRE_JSON, str_slice(&text));
+}
+
+static void finish(struct running *running)
+{
+	struct supervisor *sup = running->sup;
+
+	if (running->is_over)
+		return;
+	exec_stream_catch_up(&running->streams[0]);
+	exec_stream_catch_up(&running->streams[1]);
+	running->row.ended_ns = clock_mono_ns();
+	running->row.n_left = sandbox_exec_n_left(running->box);
+	running->row.slice_complete = tracing_settle(sup, sandbox_exec_pid(running->box));
+	exec_row_end(sup, &running->row);
+	recorder_flush(sup->recorder, sup->spec->durable);
+	running->is_over = true;
+	running->streams[0].is_late = running->streams[1].is_late = true;
+	answer(running);
+	on_stream_end(running);
+}
+
+static void on_exit_ready(void *ctx, unsigned what)
+{
+	struct running *running = ctx;
+	struct err err;
+	int r;
+
+	loop_io_free(running->exit_io);
+	running->exit_io = NULL;
+	r = sandbox_exec_status(running->box, &err);
+	if (r < 0 && r != -EAGAIN)
+		running->row.exec_errno = -r;
+	(void)sandbox_exec_reap(running->box, &running->row.exit); /* it has ended: pidfd said so */
+	if (running->timeout)
+		loop_timer_stop(running->timeout);
+	loop_timer_stop(running->deadline);
+	finish(running);
+}
+
+static void on_status(void *ctx, unsigned what)
+{
+	struct running *running = ctx;
+	struct err err;
+	int r = sandbox_exec_status(running->box, &err);
+
+	if (r == -EAGAIN)
+		return;
+	if (r < 0)
+		running->row.exec_errno = -r; /* and its exit follows */
+	loop_io_free(running->status_io);
+	running->status_io = NULL;
+	loop_timer_stop(running->deadline);
+}
+
+static void on_timeout(void *ctx)
+{
+	struct running *running = ctx;
+
+	running->row.timed_out = true;
+	(void)sandbox_exec_kill(running->box); /* fails only where all of it is gone already */
+}
+
+static void on_deadline(void *ctx)
+{
+	struct running *running = ctx;
+	struct event ev = {.kind = EVENT_SANDBOX_ERROR, .exec = slice_of(running->id)};
+
+	if (sandbox_is_frozen(running->sup->sandbox)) {
+		loop_timer_set(running->deadline, START_MS);
+		return;
+	}
+	event_set_text(&ev, reason, "the command did not get to start within 10 s and was killed");
+	recorder_emit_now(running->sup->recorder, &ev);
+	(void)sandbox_exec_kill(running->box); /* its end comes by the pidfd */
+}
+
+static void open_files(struct running *running)
+{
+	struct record *record = running->sup->record;
+	struct err err;
+
+	/* Where a file cannot be made the exec goes on; the row still has hash, length and both ends. */
+	(void)record_output_open(
+		record, running->id, "out", OUTPUT_CAP, &running->streams[0].file, &err);
+	if (!running->spec->terminal)
+		(void)record_output_open(
+			record, running->id, "err", OUTPUT_CAP, &running->streams[1].file, &err);
+	else
+		(void)record_cast_open(record, running->id, running->spec->rows,
+			running->spec->columns, running->sup->spec->task, &running->streams[0].cast,
+			&err);
+}
+
+static void watch_streams(struct running *running, struct ends *ends)
+{
+	struct loop *loop = running->sup->loop;
+	int pty = sandbox_exec_pty(running->box);
+
+	for (int i = 0; i < 2; i++) {
+		struct exec_stream *stream = &running->streams[i];
+
+		if (ends->own[i + 1] < 0)
+			continue;
+		exec_stream_init(stream, loop, ends->own[i + 1], i ? WIRE_STDERR : WIRE_STDOUT);
+		ends->own[i + 1] = -1;
+	}
+	if (pty >= 0)
+		exec_stream_init(
+			&running->streams[0], loop, fcntl(pty, F_DUPFD_CLOEXEC, 0), WIRE_STDOUT);
+	if (running->spec->has_stdin && (pty >= 0 || ends->own[0] >= 0))
+		exec_input_init(&running->input, loop, pty >= 0 ? pty : ends->own[0], pty < 0,
+			running->conn);
+	ends->own[0] = -1;
+	for (int i = 0; i < 2; i++) {
+		running->streams[i].on_end = on_stream_end;
+		running->streams[i].ctx = running;
+		running->streams[i].conn = running->conn;
+	}
+	open_files(running);
+}
+
+static void watch_end(struct running *running)
+{
+	struct supervisor *sup = running->sup;
+
+	running->exit_io = loop_io_new(
+		sup->loop, sandbox_exec_pidfd(running->box), LOOP_READ, on_exit_ready, running);
+	running->status_io = loop_io_new(
+		sup->loop, sandbox_exec_status_fd(running->box), LOOP_READ, on_status, running);
+	running->deadline = loop_timer_new(sup->loop, on_deadline, running);
+	loop_timer_set(running->deadline, START_MS);
+	if (running->spec->timeout_ms <= 0)
+		return;
+	running->timeout = loop_timer_new(sup->loop, on_timeout, running);
+	loop_timer_set(running->timeout, running->spec->timeout_ms);
+}
+
+static void say_failed(struct running *running, const struct err *err)
+{
+	struct event ev = {.kind = EVENT_SANDBOX_ERROR, .exec = slice_of(running->id)};
+
+	event_set_text(&ev, reason, err->msg);
+	recorder_emit_now(running->sup->recorder, &ev);
+	recorder_flush(running->sup->recorder, false);
+}
+
+/* Cgroup, trace, the start in the log, then the clone: in this order, so that nothing runs unseen. */
+static int launch(struct running *running, const struct ends *ends, struct err *err)
+{
+	struct supervisor *sup = running->sup;
+	struct sandbox_exec_config config = {.id = running->id,
+		.spec = running->spec,
+		.stdin_fd = ends->child[0],
+		.stdout_fd = ends->child[1],
+		.stderr_fd = ends->child[2]};
+	int r = sandbox_exec_prepare(sup->sandbox, &config, &running->box, err);
+
+	if (r < 0)
+		return r;
+	r = tracing_add_cgroup(sup, sandbox_exec_cgroup_id(running->box), running->id, err);
+	if (r < 0)
+		return r;
+	exec_row_start(sup, &running->row);
+	recorder_flush(sup->recorder, sup->spec->durable);
+	r = sandbox_exec_start(running->box, err);
+	if (r < 0)
+		say_failed(running, err);
+	return r;
+}
+
+static struct running *make(struct supervisor *sup, struct conn *conn, struct spec_exec **spec)
+{
+	struct running *running = new0(struct running);
+
+	running->sup = sup;
+	running->conn = conn;
+	running->spec = take(spec);
+	running->input.fd = running->streams[0].fd = running->streams[1].fd = -1;
+	clip_init(&running->streams[0].clip);
+	clip_init(&running->streams[1].clip);
+	id_new("ex", running->id);
+	running->row = (struct exec_row){.id = sup->next_row++,
+		.exec_id = running->id,
+		.spec = running->spec,
+		.started_ns = clock_mono_ns(),
+		.started_wall_ms = clock_wall_ms(),
+		.streams = running->streams};
+	sup->execs = mem_grow(sup->execs, sup->n_execs + 1, sizeof(struct running *));
+	sup->execs[sup->n_execs++] = running;
+	return running;
+}
+
+static void answer_started(struct running *running)
+{
+	scoped_str struct str text = {0};
+
+	str_printf(&text, "{\"exec\":\"%s\"}", running->id); /* an id of ours: nothing to escape */
+	conn_answer_ok(running->conn, str_slice(&text));
+	if (running->spec->detach)
+		running->conn = NULL;
+	else
+		conn_set_tag(running->conn, running);
+}
+
+int running_start(
+	struct supervisor *sup, struct conn *conn, struct spec_exec **spec, struct err *err)
+{
+	struct running *running;
+	struct ends ends;
+	int r;
+
+	if (sup->is_paused)
+		return err_set(err, -EBUSY, "sandbox %s is paused: `cloche wake %s` first", sup->id,
+			sup->id);
+	if (sup->n_execs >= SUPERVISOR_MAX_EXECS)
+		return err_set(err, -EAGAIN, "%d commands run in this sandbox already",
+			SUPERVISOR_MAX_EXECS);
+	r = open_ends(*spec, &ends, err);
+	if (r < 0)
+		return r;
+	running = make(sup, conn, spec);
+	r = launch(running, &ends, err);
+	close_ends(ends.child);
+	if (r < 0) {
+		close_ends(ends.own);
+		sup->next_row--;
+		running_free(running);
+		return r;
+	}
+	if (conn)
+		answer_started(running);
+	watch_streams(running, &ends);
+	watch_end(running);
+	return 0;
+}
+
+const char *running_id(const struct running *running)
+{
+	return running->id;
+}
+
+bool running_is_over(const struct running *running)
+{
+	return running->is_over;
+}
+
+bool running_has_conn(const struct running *running, const struct conn *conn)
+{
+	return running->conn == conn;
+}
+
+void running_stdin(struct running *running, struct slice bytes)
+{
+	exec_input_add(&running->input, bytes);
+}
+
+int running_resize(struct running *running, unsigned short rows, unsigned short columns)
+{
+	if (running->streams[0].cast)
+		(void)record_cast_resize(
+			running->streams[0].cast, rows, columns); /* as its output */
+	return sandbox_exec_resize(running->box, rows, columns);
+}
+
+int running_signal(struct running *running, int signal)
+{
+	return sandbox_exec_signal(running->box, signal);
+}
+
+int running_kill(struct running *running)
+{
+	return sandbox_exec_kill(running->box);
+}
+
+void running_drained(struct running *running)
+{
+	exec_stream_resume(&running->streams[0]);
+	exec_stream_resume(&running->streams[1]);
+}
+
+void running_detach(struct running *running)
+{
+	running->conn = NULL;
+	running->input.conn = NULL;
+	exec_stream_attach(&running->streams[0], NULL);
+	exec_stream_attach(&running->streams[1], NULL);
+}
+
+void running_end(struct running *running)
+{
+	struct pollfd p = {.fd = sandbox_exec_pidfd(running->box), .events = POLLIN};
+
+	if (running->is_over)
+		return;
+	(void)sandbox_exec_kill(running->box);
+	running->row.interrupted = poll(&p, 1, END_MS) != 1;
+	if (!running->row.interrupted)
+		(void)sandbox_exec_reap(running->box, &running->row.exit);
+	finish(running);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Order matters: the box is killed and the ring drained before the record is closed, and the folder goes last,
+ * so that whatever stops this half-way is taken up again by the next gc. */
+#include "supervisor/salvage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "observer/observer.h"
+#include "record/reader.h"
+#include "record/record.h"
+#include "sandbox/sandbox.h"
+#include "supervisor/seal_request.h"
+#include "util/clock.h"
+#include "util/map.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+struct salvage {
+	struct event_sink sink; /* first: emit gets back from it */
+	struct record *record;
+	int64_t last_guest_ns;
+};
+
+static void emit(struct event_sink *sink, struct event *ev)
+{
+	struct salvage *salvage = (struct salvage *)sink;
+
+	if (ev->guest_ns == 0)
+		ev->guest_ns = salvage->last_guest_ns;
+	if (ev->wall_ms == 0)
+		ev->wall_ms = clock_wall_ms();
+	(void)record_emit(
+		salvage->record, ev, NULL); /* a full disk: what is there stays readable */
+}
+
+static void free_starts(struct map *open)
+{
+	struct slice key;
+	void *value;
+
+	for (size_t i = 0; map_next(open, &i, &key, &value);)
+		free(value);
+	map_free(open);
+}
+
+/* Execs that have a start and no end, by id; the row number is the value. */
+static struct map *open_starts(const char *record_dir, int64_t *ret_last_guest_ns)
+{
+	scoped(reader) struct reader *reader = NULL;
+	struct map *open = map_new();
+	const struct event *ev;
+	struct err err;
+
+	if (reader_open(record_dir, &reader, &err) < 0)
+		return open;
+	while (reader_next(reader, &ev, &err) > 0) {
+		*ret_last_guest_ns =
+			ev->guest_ns > *ret_last_guest_ns ? ev->guest_ns : *ret_last_guest_ns;
+		if (ev->kind == EVENT_EXEC_START) {
+			int64_t *id = mem_copy(&ev->id, sizeof(ev->id));
+
+			*map_slot(open, ev->exec) = id;
+		} else if (ev->kind == EVENT_EXEC_END) {
+			free(map_remove(open, ev->exec));
+		}
+	}
+	return open;
+}
+
+static void say_interrupted(struct salvage *salvage, struct map *open)
+{
+	struct slice exec;
+	void *id;
+
+	for (size_t i = 0; map_next(open, &i, &exec, &id);) {
+		struct event ev = {.kind = EVENT_EXEC_END, .exec = exec};
+
+		event_set(&ev, id, *(int64_t *)id);
+		event_set_text(&ev, operation, "exec");
+		event_set(&ev, interrupted, true);
+		event_set(&ev, slice_complete, false);
+		event_set_text(&ev, reason, "Cloche was killed while it ran");
+		emit(&salvage->sink, &ev);
+	}
+}
+
+static void say_cut(struct salvage *salvage)
+{
+	struct record_mend mend = record_get_mend(salvage->record);
+	struct event blind = {.kind = EVENT_TRACE_BLIND}, stopped = {.kind = EVENT_SANDBOX_STOPPED};
+	scoped_mem char *reason =
+		mem_printf("the supervisor was killed: %llu bytes of an unfinished line and"
+			   " %llu events that were not on disk yet are lost",
+			(unsigned long long)mend.torn_bytes, (unsigned long long)mend.lost);
+
+	event_set_text(&blind, reason, reason);
+	emit(&salvage->sink, &blind);
+	event_set_text(&stopped, reason, "interrupted");
+	emit(&salvage->sink, &stopped);
+}
+
+static int mend_record(const struct salvage_config *config, const char *record_dir, struct err *err)
+{
+	struct salvage salvage = {.sink.emit = emit};
+	scoped_mem char *pins = mem_printf("%s/bpf", config->run_dir);
+	struct map *open;
+	int r = record_reopen(record_dir, &salvage.record, err);
+
+	if (r == -ENOENT)
+		return 0; /* killed before it had one */
+	if (r < 0)
+		return r;
+	open = open_starts(record_dir, &salvage.last_guest_ns);
+	(void)observer_salvage(
+		pins, config->id, &salvage.sink, err); /* no ring: nothing waits in it */
+	say_interrupted(&salvage, open);
+	say_cut(&salvage);
+	free_starts(open);
+	r = record_flush(salvage.record, true);
+	if (r == 0)
+		r = seal_request(config->seal_fd, salvage.record, config->id, RECORD_CUT);
+	record_free(salvage.record);
+	return r < 0 && r != -ENOTCONN ? err_set(err, r, "close the record of %s: %m", config->id)
+	                               : 0;
+}
+
+int salvage_sandbox(const struct salvage_config *config, struct err *err)
+{
+	scoped_mem char *dir = mem_printf("%s/sandboxes/%s", config->state_dir, config->id);
+	scoped_mem char *record_dir = mem_printf("%s/records/%s", config->state_dir, config->id);
+	scoped_mem char *lock = mem_printf("%s/lock", dir);
+	scoped_fd int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int r;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : err_set(err, -errno, "open '%s': %m", lock);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -EBUSY, "sandbox %s is alive", config->id);
+	r = sandbox_clean(config->id, config->state_dir, dir, err);
+	if (r < 0)
+		return r;
+	r = mend_record(config, record_dir, err);
+	if (r < 0)
+		return r;
+	r = path_remove_all(AT_FDCWD, dir);
+	return r < 0 ? err_set(err, r, "remove '%s': %m", dir) : 0;
+}

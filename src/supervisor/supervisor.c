@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In order: record, box, observer; then the first client hears "ready" and the loop runs. The end goes the
+ * other way: whatever still runs is killed and its row written, the last events drained, what changed in the
+ * box's own layer noted, the box removed, the last head signed. A supervisor that dies anywhere in between
+ * leaves its folder behind, by which gc finds and mends it. */
+#include "supervisor/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "supervisor/requests.h"
+#include "supervisor/running.h"
+#include "supervisor/sealer.h"
+#include "supervisor/supervisor_internal.h"
+#include "supervisor/tracing.h"
+#include "util/clock.h"
+#include "util/fdio.h"
+#include "util/jsonw.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+#define SPEC_MAX      (16u << 20)
+#define LAST_WORDS_MS 2000       /* for a client that is slow to take the end of its output */
+#define WATCH_MAX     (8u << 20) /* queued for one watcher; over it, a gap is said */
+
+void supervisor_end(struct supervisor *sup, const char *reason)
+{
+	if (sup->end_reason)
+		return;
+	sup->end_reason = mem_dup(reason); /* lives as long as the process */
+	loop_stop(sup->loop);
+}
+
+void supervisor_feed_watchers(struct supervisor *sup, struct slice line)
+{
+	for (size_t i = 0; i < sup->n_conns; i++) {
+		struct conn *conn = sup->conns[i];
+
+		if (conn_is_watching(conn) && conn_queued(conn) < WATCH_MAX)
+			conn_send(conn, WIRE_LINE, line);
+	}
+}
+
+static void on_line(void *ctx, const struct event *ev, struct slice line)
+{
+	struct supervisor *sup = ctx;
+
+	if (sup->sealer)
+		sealer_poke(sup->sealer);
+	supervisor_feed_watchers(sup, line);
+}
+
+static void on_broken(void *ctx, int error)
+{
+	struct supervisor *sup = ctx;
+	scoped_mem char *reason = mem_printf("the record cannot be written: %s", strerror(-error));
+
+	if (error == -ENOSPC || error == -EDQUOT)
+		(void)record_release_reserve(sup->record); /* room for the closing lines */
+	supervisor_end(sup, reason);
+}
+
+static void drop_conn(struct supervisor *sup, struct conn *conn)
+{
+	for (size_t i = 0; i < sup->n_conns; i++) {
+		if (sup->conns[i] != conn)
+			continue;
+		sup->conns[i] = sup->conns[--sup->n_conns];
+		return;
+	}
+}
+
+static void on_gone(void *ctx, struct conn *conn)
+{
+	struct supervisor *sup = ctx;
+
+	for (size_t i = 0; i < sup->n_execs; i++)
+		if (running_has_conn(sup->execs[i], conn))
+			running_detach(sup->execs[i]);
+	drop_conn(sup, conn);
+	if (sup->lifeline == conn) {
+		sup->lifeline = NULL;
+		supervisor_end(sup, "whoever started it is gone");
+	}
+}
+
+static void on_drained(void *ctx, struct conn *conn)
+{
+	struct running *running = conn_tag(conn);
+
+	if (running)
+		running_drained(running);
+}
+
+static void on_frame(void *ctx, struct conn *conn, const struct wire_frame *frame)
+{
+	requests_on_frame(ctx, conn, frame);
+}
+
+static void add_conn(struct supervisor *sup, int sock)
+{
+	struct conn_handler handler = {
+		.on_frame = on_frame, .on_drained = on_drained, .on_gone = on_gone, .ctx = sup};
+
+	if (sup->n_conns >= SUPERVISOR_MAX_CONNS) {
+		close(sock);
+		return;
+	}
+	sup->conns = mem_grow(sup->conns, sup->n_conns + 1, sizeof(struct conn *));
+	sup->conns[sup->n_conns++] = conn_new(sup->loop, sock, &handler);
+}
+
+static void on_client(void *ctx, unsigned what)
+{
+	struct supervisor *sup = ctx;
+	int sock = accept4(sup->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (sock >= 0)
+		add_conn(sup, sock);
+}
+
+/* Bound through a descriptor of the folder: a socket's address is short, a state folder's path need not be. */
+static int listen_in(struct supervisor *sup, struct err *err)
+{
+	scoped_fd int dir = open(sup->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	sup->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (dir < 0 || sup->listener < 0)
+		return err_set(err, -errno, "open '%s': %m", sup->dir);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control.sock", dir);
+	if (bind(sup->listener, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+		listen(sup->listener, 64) < 0)
+		return err_set(err, -errno, "listen on '%s/control.sock': %m", sup->dir);
+	sup->listener_io = loop_io_new(sup->loop, sup->listener, LOOP_READ, on_client, sup);
+	return 0;
+}
+
+static void on_init_gone(void *ctx, unsigned what)
+{
+	supervisor_end(ctx, "its first process was killed");
+}
+
+static void meta_json(
+	const struct supervisor *sup, const struct supervisor_config *config, struct str *out)
+{
+	scoped_str struct str spec = {0};
+	struct jsonw j = jsonw_to(out);
+	char now[CLOCK_TEXT_LEN];
+
+	spec_write(&spec, sup->spec);
+	clock_format(clock_wall_ms(), now);
+	jsonw_object(&j);
+	jsonw_kint(&j, "v", EVENT_SCHEMA);
+	jsonw_ktext(&j, "sandbox", sup->id);
+	jsonw_ktext(&j, "created_at", now);
+	jsonw_ktext(&j, "version", CLOCHE_VERSION);
+	jsonw_key(&j, "host");
+	jsonw_raw(&j, slice_of(config->host_json));
+	jsonw_key(&j, "spec");
+	jsonw_raw(&j, str_slice(&spec));
+	jsonw_object_end(&j);
+}
+
+static int open_record(
+	struct supervisor *sup, const struct supervisor_config *config, struct err *err)
+{
+	scoped_str struct str meta = {0};
+	struct record_config record = {.dir = sup->record_dir,
+		.id = sup->id,
+		.owner_uid = sup->spec->owner_uid,
+		.owner_gid = sup->spec->owner_gid,
+		.raw = sup->spec->record_raw,
+		.durable = sup->spec->durable};
+	struct recorder_config recorder = {.start_ns = clock_mono_ns(),
+		.on_line = on_line,
+		.on_broken = on_broken,
+		.ctx = sup};
+	int r;
+
+	meta_json(sup, config, &meta);
+	record.meta = str_slice(&meta);
+	r = record_create(&record, &sup->record, err);
+	if (r < 0)
+		return r;
+	recorder.record = sup->record;
+	sup->recorder = recorder_new(&recorder);
+	return 0;
+}
+
+static void say(struct supervisor *sup, enum event_kind kind, const char *reason)
+{
+	struct event ev = {.kind = kind};
+
+	event_set_text(&ev, reason, reason);
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+static int open_sandbox(
+	struct supervisor *sup, const struct supervisor_config *config, struct err *err)
+{
+	struct sandbox_config sandbox = {.id = sup->id,
+		.spec = sup->spec,
+		.state_dir = sup->state_dir,
+		.dir = sup->dir,
+		.changes_dir = sup->changes_dir,
+		.init_fd = config->init_fd};
+	int r;
+
+	say(sup, EVENT_SANDBOX_CREATED, NULL);
+	r = sandbox_create(&sandbox, &sup->sandbox, err);
+	if (r < 0) {
+		say(sup, EVENT_SANDBOX_ERROR, err->msg);
+		return r;
+	}
+	recorder_set_start(sup->recorder, sandbox_start_ns(sup->sandbox));
+	sup->init_io = loop_io_new(
+		sup->loop, sandbox_init_pidfd(sup->sandbox), LOOP_READ, on_init_gone, sup);
+	return 0;
+}
+
+static int read_spec(struct supervisor *sup, int fd, struct err *err)
+{
+	scoped_str struct str text = {0};
+	int r = fdio_read_all(fd, SPEC_MAX, &text);
+
+	close(fd);
+	if (r < 0)
+		return err_set(err, r, "read what was asked for: %m");
+	return spec_read(str_slice(&text), &sup->spec, err);
+}
+
+static int start(struct supervisor *sup, const struct supervisor_config *config, struct err *err)
+{
+	int r = read_spec(sup, config->spec_fd, err);
+
+	if (r == 0)
+		r = open_record(sup, config, err);
+	if (r == 0)
+		r = listen_in(sup, err);
+	if (r == 0)
+		r = open_sandbox(sup, config, err);
+	if (r < 0)
+		return r;
+	sup->sealer = sealer_new(sup, config->seal_fd);
+	tracing_start(sup);
+	say(sup, EVENT_SANDBOX_STARTED, NULL);
+	recorder_flush(sup->recorder, sup->spec->durable);
+	return 0;
+}
+
+static void end_execs(struct supervisor *sup)
+{
+	for (size_t i = 0; i < sup->n_execs; i++)
+		(void)running_kill(sup->execs[i]); /* all at once, then one by one */
+	while (sup->n_execs > 0) {
+		struct running *running = sup->execs[sup->n_execs - 1];
+
+		running_end(running);
+		if (sup->n_execs > 0 && sup->execs[sup->n_execs - 1] == running)
+			running_free(running);
+	}
+}
+
+static void answer_ends(struct supervisor *sup)
+{
+	while (sup->n_conns > 0) {
+		struct conn *conn = sup->conns[--sup->n_conns];
+
+		if (conn_wants_end(conn))
+			conn_answer_ok(conn, slice_of(""));
+		conn_finish(conn, LAST_WORDS_MS);
+		conn_free(conn);
+	}
+}
+
+static void close_loop_ends(struct supervisor *sup)
+{
+	loop_io_free(sup->init_io);
+	loop_io_free(sup->listener_io);
+	if (sup->listener >= 0)
+		close(sup->listener);
+	sup->init_io = sup->listener_io = NULL;
+	sup->listener = -1;
+}
+
+/* Everything that was started is ended, in the record and in fact. */
+static bool finish(struct supervisor *sup)
+{
+	bool is_sealed = false;
+
+	close_loop_ends(sup);
+	if (sup->sandbox)
+		end_execs(sup);
+	tracing_stop(sup);
+	if (sup->sandbox) {
+		sandbox_destroy(sup->sandbox, sup->spec->keep);
+	}
+	if (sup->record) {
+		say(sup, EVENT_SANDBOX_STOPPED, sup->end_reason);
+		say(sup, EVENT_SANDBOX_REMOVED, sup->spec->keep ? "its layer is kept" : NULL);
+		recorder_flush(sup->recorder, true);
+		is_sealed = sup->sealer && sealer_finish(sup->sealer);
+	}
+	record_free(take(&sup->record));
+	return is_sealed;
+}
+
+static void release(struct supervisor *sup)
+{
+	sealer_free(sup->sealer);
+	recorder_free(sup->recorder);
+	sandbox_free(sup->sandbox);
+	spec_free(sup->spec);
+	loop_free(sup->loop);
+	free(sup->conns);
+	free(sup->execs);
+	free(sup->dir);
+	free(sup->record_dir);
+	free(sup->changes_dir);
+}
+
+static void init(struct supervisor *sup, const struct supervisor_config *config)
+{
+	*sup = (struct supervisor){.id = config->id,
+		.state_dir = config->state_dir,
+		.run_dir = config->run_dir,
+		.listener = -1,
+		.next_row = 1};
+	sup->dir = mem_printf("%s/sandboxes/%s", config->state_dir, config->id);
+	sup->record_dir = mem_printf("%s/records/%s", config->state_dir, config->id);
+	sup->changes_dir = mem_printf("%s/changes/%s", config->state_dir, config->id);
+	sup->loop = loop_new();
+	add_conn(sup, config->control_fd);
+}
+
+/* A sandbox that could not be made has done nothing: no record of it, no change sets. */
+static void forget_all(const struct supervisor *sup)
+{
+	(void)path_remove_all(AT_FDCWD, sup->record_dir);
+	(void)path_remove_all(AT_FDCWD, sup->changes_dir);
+	(void)path_remove_all(AT_FDCWD, sup->dir);
+}
+
+int supervisor_main(const struct supervisor_config *config)
+{
+	struct supervisor sup;
+	struct err err = {0};
+	bool is_sealed;
+	int r;
+
+	init(&sup, config);
+	r = start(&sup, config, &err);
+	if (r < 0) {
+		conn_answer_error(sup.conns[0], r, &err);
+		sup.end_reason = "it could not be made";
+	} else {
+		conn_answer_ok(sup.conns[0], slice_of(""));
+		loop_run(sup.loop);
+	}
+	is_sealed = finish(&sup);
+	if (r < 0)
+		forget_all(&sup);
+	/* A record without its last seal keeps its sandbox's folder: gc signs its end as cut. */
+	if (is_sealed)
+		(void)path_remove_all(AT_FDCWD, sup.dir); /* what stays, gc removes */
+	answer_ends(&sup);
+	release(&sup);
+	return r;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share: one sandbox as a whole. Only the supervisor's thread touches it. */
+#ifndef SUPERVISOR_SUPERVISOR_INTERNAL_H
+#define SUPERVISOR_SUPERVISOR_INTERNAL_H
+
+#include "record/record.h"
+#include "sandbox/sandbox.h"
+#include "spec/spec.h"
+#include "supervisor/conn.h"
+#include "supervisor/loop.h"
+#include "supervisor/recorder.h"
+
+#define SUPERVISOR_MAX_EXECS 4096 /* running at once in one sandbox */
+#define SUPERVISOR_MAX_CONNS 1024
+
+struct running;
+struct tracing;
+struct sealer;
+
+struct supervisor {
+	const char *id, *state_dir, *run_dir;
+	char *dir;         /* <state>/sandboxes/<id> */
+	char *record_dir;  /* <state>/records/<id> */
+	char *changes_dir; /* <state>/changes/<id> */
+	struct spec *spec;
+	struct loop *loop;
+	struct sandbox *sandbox;
+	struct record *record;
+	struct recorder *recorder;
+	struct tracing *tracing; /* NULL: not asked for, or not to be had */
+	struct sealer *sealer;
+	struct conn **conns;
+	size_t n_conns;
+	struct conn *lifeline;  /* cloche run: its end is the sandbox's */
+	struct running **execs; /* also those that left processes behind */
+	size_t n_execs;
+	int listener;
+	struct loop_io *listener_io, *init_io;
+	int64_t next_row;
+	const char *end_reason; /* not NULL: it is ending */
+	bool is_paused;
+};
+
+/* Ends the loop; the reason stands in sandbox.stopped. The first one counts. */
+void supervisor_end(struct supervisor *sup, const char *reason);
+/* A copy of an event, as it stands in the record, to every watching client. */
+void supervisor_feed_watchers(struct supervisor *sup, struct slice line);
+
+#endif

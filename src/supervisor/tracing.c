@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/tracing.h"
+
+#include <errno.h>
+
+#include "observer/observer.h"
+#include "util/clock.h"
+#include "util/mem.h"
+
+#define SETTLE_MS   100   /* an exec's result waits this long for the rest of its events */
+#define DRAIN_BATCH 20000 /* events between looks at the rest of the loop */
+
+struct tracing {
+	struct observer *observer;
+	struct loop_io *io;
+	struct loop_timer *timer;
+	int64_t found_ns; /* when a drain last found something */
+	bool is_holding;  /* the box is frozen for our sake */
+};
+
+static void hold_or_release(struct supervisor *sup)
+{
+	struct tracing *tracing = sup->tracing;
+	bool is_pressed = observer_is_pressed(tracing->observer);
+	struct err err;
+
+	if (is_pressed == tracing->is_holding || sup->spec->on_loss == SPEC_ON_LOSS_CONTINUE)
+		return;
+	if (sup->spec->on_loss == SPEC_ON_LOSS_STOP) {
+		supervisor_end(sup, "the observer fell behind (--on-loss stop)");
+		return;
+	}
+	tracing->is_holding = is_pressed;
+	if (is_pressed)
+		(void)sandbox_freeze(
+			sup->sandbox, SANDBOX_FREEZE_LOSS, &err); /* a loss is still counted */
+	else
+		(void)sandbox_thaw(sup->sandbox, SANDBOX_FREEZE_LOSS, &err);
+}
+
+static void drain(void *ctx)
+{
+	struct supervisor *sup = ctx;
+	struct tracing *tracing = sup->tracing;
+	int n = observer_drain(tracing->observer, DRAIN_BATCH);
+
+	hold_or_release(sup);
+	if (n > 0) {
+		recorder_flush(sup->recorder, false);
+		tracing->found_ns = clock_mono_ns();
+		loop_timer_set(tracing->timer,
+			n >= DRAIN_BATCH || tracing->is_holding ? 0 : OBSERVER_POLL_MS);
+		return;
+	}
+	if (clock_mono_ns() - tracing->found_ns < OBSERVER_QUIET_MS * CLOCK_NS_PER_MS) {
+		loop_timer_set(tracing->timer, OBSERVER_POLL_MS);
+		return;
+	}
+	if (observer_arm(tracing->observer)) {
+		loop_timer_set(tracing->timer, 0);
+		return;
+	}
+	loop_io_set(tracing->io, LOOP_READ);
+}
+
+static void on_wake(void *ctx, unsigned what)
+{
+	struct supervisor *sup = ctx;
+
+	loop_io_set(sup->tracing->io, 0); /* polled by the timer until it is quiet again */
+	drain(sup);
+}
+
+static unsigned sources_of(const struct spec *spec)
+{
+	return (spec->trace & SPEC_TRACE_PROCESSES ? OBSERVER_PROCESSES : 0) |
+	       (spec->trace & SPEC_TRACE_FILES ? OBSERVER_FILES : 0) |
+	       (spec->trace & SPEC_TRACE_OUTPUTS ? OBSERVER_OUTPUTS : 0);
+}
+
+static void say_blind(struct supervisor *sup, const struct err *err)
+{
+	scoped_mem char *reason = mem_printf("tracing is off: %s", err->msg);
+	struct event ev = {.kind = EVENT_TRACE_BLIND};
+
+	event_set_text(&ev, reason, reason);
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+static void say_started(struct supervisor *sup)
+{
+	struct event ev = {.kind = EVENT_TRACE_STARTED};
+	struct slice names[3];
+	size_t n = 0;
+
+	if (sup->spec->trace & SPEC_TRACE_PROCESSES)
+		names[n++] = slice_of("processes");
+	if (sup->spec->trace & SPEC_TRACE_FILES)
+		names[n++] = slice_of("files");
+	if (sup->spec->trace & SPEC_TRACE_OUTPUTS)
+		names[n++] = slice_of("outputs");
+	event_set(&ev, sources, ((struct event_list){.items = names, .n = n}));
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+static int open_observer(struct supervisor *sup, struct observer **ret_observer, struct err *err)
+{
+	scoped_mem char *pins = mem_printf("%s/bpf", sup->run_dir);
+	struct observer_config config = {
+		.id = sup->id,
+		.pin_dir = pins,
+		.sources = sources_of(sup->spec),
+		.buffer_bytes = (size_t)sup->spec->buffer_bytes,
+		.root_fd = sandbox_root_fd(sup->sandbox),
+		.init_pid = sandbox_init_pid(sup->sandbox),
+		.start_ns = sandbox_start_ns(sup->sandbox),
+		.sink = recorder_sink(sup->recorder),
+	};
+	int r = observer_open(&config, ret_observer, err);
+
+	if (r < 0)
+		return r;
+	return observer_add_cgroup(
+		*ret_observer, sandbox_init_cgroup_id(sup->sandbox), "", true, err);
+}
+
+void tracing_start(struct supervisor *sup)
+{
+	scoped(observer) struct observer *observer = NULL;
+	struct tracing *tracing;
+	struct err err;
+
+	if (sup->spec->trace == 0)
+		return;
+	if (open_observer(sup, &observer, &err) < 0) {
+		say_blind(sup, &err);
+		return;
+	}
+	say_started(sup);
+	tracing = new0(struct tracing);
+	tracing->observer = take(&observer);
+	sup->tracing = tracing;
+	tracing->timer = loop_timer_new(sup->loop, drain, sup);
+	tracing->io = loop_io_new(sup->loop, observer_fd(tracing->observer), 0, on_wake, sup);
+	loop_timer_set(tracing->timer, 0);
+}
+
+void tracing_stop(struct supervisor *sup)
+{
+	struct tracing *tracing = sup->tracing;
+
+	if (!tracing)
+		return;
+	while (observer_drain(tracing->observer, 0) > 0)
+		;
+	loop_io_free(tracing->io);
+	loop_timer_free(tracing->timer);
+	observer_free(tracing->observer);
+	free(tracing);
+	sup->tracing = NULL;
+}
+
+int tracing_add_cgroup(
+	struct supervisor *sup, uint64_t cgroup_id, const char *exec_id, struct err *err)
+{
+	if (!sup->tracing)
+		return 0;
+	/* Poll from here: the exec's first events are worth more than a sleeping ring. */
+	sup->tracing->found_ns = clock_mono_ns();
+	loop_io_set(sup->tracing->io, 0);
+	loop_timer_set(sup->tracing->timer, OBSERVER_POLL_MS);
+	return observer_add_cgroup(sup->tracing->observer, cgroup_id, exec_id, false, err);
+}
+
+void tracing_remove_cgroup(struct supervisor *sup, uint64_t cgroup_id)
+{
+	if (sup->tracing)
+		observer_remove_cgroup(sup->tracing->observer, cgroup_id);
+}
+
+bool tracing_settle(struct supervisor *sup, pid_t host_pid)
+{
+	if (!sup->tracing)
+		return true;
+	return observer_drain_exit(sup->tracing->observer, host_pid, SETTLE_MS) == 0;
+}

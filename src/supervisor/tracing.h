@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drives the observer from the loop: drains while there is something, sleeps when there is not, holds the box
+ * when the ring runs full (--on-loss). */
+#ifndef SUPERVISOR_TRACING_H
+#define SUPERVISOR_TRACING_H
+
+#include "supervisor/supervisor_internal.h"
+
+/* Starts what the spec asks for. Where that cannot be had the sandbox runs on and its record says so from the
+ * first event (trace.blind with the reason): never silently less. */
+void tracing_start(struct supervisor *sup);
+void tracing_stop(struct supervisor *sup); /* the last drain, then detaches */
+
+int tracing_add_cgroup(
+	struct supervisor *sup, uint64_t cgroup_id, const char *exec_id, struct err *err);
+void tracing_remove_cgroup(struct supervisor *sup, uint64_t cgroup_id);
+/* Everything up to the exit of this process is in the record when this returns true. */
+bool tracing_settle(struct supervisor *sup, pid_t host_pid);
+
+#endif
