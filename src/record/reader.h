@@ -21,9 +21,13 @@ int reader_next(struct reader *reader, const struct event **ret_ev, struct err *
 /* The line that event came from, as it stands in the journal. */
 struct slice reader_line(const struct reader *reader);
 
-/* meta.json and seal.json as text; empty where missing. */
+/* meta.json and seal.json as text; empty where missing; the seal as it was when reader_next() last said 0. */
 struct slice reader_meta(const struct reader *reader);
 struct slice reader_seal(const struct reader *reader);
+/* What reader_next() passed over: lines that are no events of ours, nor hash lines and the like. */
+uint64_t reader_n_bad(const struct reader *reader);
+/* A writer holds the record. After reader_next() said 0: whether more may come. */
+bool reader_is_live(const struct reader *reader);
 bool reader_has_ended(const struct reader *reader); /* a final seal is there */
 bool reader_is_cut(const struct reader *reader);    /* its end is marked as cut, or torn */
 

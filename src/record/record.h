@@ -50,7 +50,7 @@ int record_release_reserve(struct record *record);
 /* What record_reopen() found and mended; all 0 in a record that was created. */
 struct record_mend {
 	uint64_t torn_bytes; /* of unfinished lines, moved to torn.bin */
-	uint64_t lost;	     /* numbers given out whose events never reached the disk */
+	uint64_t lost;       /* numbers given out whose events never reached the disk */
 };
 struct record_mend record_get_mend(const struct record *record);
 

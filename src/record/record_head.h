@@ -9,7 +9,7 @@
 #include "util/slice.h"
 #include "util/str.h"
 
-#define RECORD_ID_MAX	     63
+#define RECORD_ID_MAX        63
 #define RECORD_HEAD_TEXT_MAX 512
 
 /* Signed with the rest: otherwise whoever cuts a record at an earlier head could call that its end. */
@@ -20,7 +20,7 @@ enum record_end {
 };
 
 struct record_head {
-	uint64_t seq;	 /* of the last event that it covers */
+	uint64_t seq;    /* of the last event that it covers */
 	uint64_t events; /* how many */
 	enum record_end end;
 	char log[DIGEST_HEX_SIZE], trace[DIGEST_HEX_SIZE]; /* chain heads of both journals */
@@ -37,7 +37,7 @@ void record_head_seal(struct record_head *head, const char *id);
 int record_head_parse(
 	struct slice text, char ret_id[RECORD_ID_MAX + 1], struct record_head *ret_head);
 
-const char *record_head_end_name(enum record_end end);		       /* "open", "final", "cut" */
+const char *record_head_end_name(enum record_end end);                 /* "open", "final", "cut" */
 int record_head_find_end(struct slice name, enum record_end *ret_end); /* -ENOENT */
 
 #endif

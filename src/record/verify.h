@@ -7,7 +7,7 @@
 #include "util/str.h"
 
 struct verify_options {
-	const char *key_b64;	 /* the host's public key to believe; NULL: only self-consistency */
+	const char *key_b64;     /* the host's public key to believe; NULL: only self-consistency */
 	const char *expect_head; /* hex kept elsewhere; NULL: none */
 	/* What the host's ledger says of this record, NULL or 0 where it is not asked. */
 	const char *ledger_head;
@@ -21,7 +21,7 @@ struct verify_result {
 	uint64_t events, first_seq, last_seq;
 	bool is_intact; /* no finding */
 	bool is_sealed; /* a final, good signature by key_b64 */
-	bool is_cut;	/* its writer died; the end is marked so */
+	bool is_cut;    /* its writer died; the end is marked so */
 	char head[65];
 	struct str findings; /* one sentence a line: "log.jsonl line 12 was changed" */
 };

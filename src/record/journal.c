@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "record/journal.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/record_internal.h"
+#include "util/fdio.h"
+#include "util/scoped.h"
+
+#define SUM_SEED  0xcbf29ce484222325ULL
+#define SUM_PRIME 0x9e3779b97f4a7c15ULL
+
+void journal_init(struct journal *journal, int dirfd, const char *name, const char *id)
+{
+	*journal = (struct journal){.dirfd = dirfd, .fd = -1, .name = name, .id = id};
+	memset(journal->head, '0', DIGEST_HEX_LEN);
+	journal->segment = strcmp(name, "log") == 0 ? 0 : 1;
+}
+
+void journal_done(struct journal *journal)
+{
+	scoped_close(&journal->fd);
+	str_done(&journal->buf);
+	str_done(&journal->hash_line);
+	str_done(&journal->sums);
+}
+
+void journal_file_name(const char *name, unsigned segment, char ret[JOURNAL_NAME_SIZE])
+{
+	if (segment)
+		snprintf(ret, JOURNAL_NAME_SIZE, "%s-%05u.jsonl", name, segment % 100000U);
+	else
+		snprintf(ret, JOURNAL_NAME_SIZE, "%s.jsonl", name);
+}
+
+/* Eight bytes a step: a CRC over every line would cost as much as the hash chain. */
+void journal_line_sum(struct slice line, char ret[9])
+{
+	static const char digit[] = "0123456789abcdef";
+	uint64_t h = SUM_SEED ^ line.len;
+	size_t i = 0;
+
+	for (; i + 8 <= line.len; i += 8) {
+		uint64_t word;
+
+		memcpy(&word, line.p + i, 8);
+		h = (h ^ le64toh(word)) * SUM_PRIME;
+		h ^= h >> 32;
+	}
+	for (; i < line.len; i++)
+		h = (h ^ (unsigned char)line.p[i]) * SUM_PRIME;
+	h ^= h >> 32;
+	for (int d = 0; d < 8; d++)
+		ret[d] = digit[h >> (28 - 4 * d) & 15];
+	ret[8] = '\0';
+}
+
+/* The first line of each file ties it to the record: to its meta.json, or to the file before it. */
+static void add_header(struct journal *journal)
+{
+	struct str *out = &journal->buf;
+
+	journal->line_at = out->len;
+	str_printf(out, JOURNAL_HEADER_START "%s\",\"v\":1,\"sandbox\":\"%s\"", journal->name,
+		journal->id);
+	if (journal->segment)
+		str_printf(
+			out, ",\"segment\":%u,\"prev\":\"%s\"}", journal->segment, journal->head);
+	else
+		str_printf(out, ",\"meta_sha256\":\"%s\"}", journal->meta_sha256);
+	(void)journal_line_end(journal, 0); /* its place is of no interest */
+}
+
+struct str *journal_line_begin(struct journal *journal)
+{
+	if (journal->file_bytes == 0 && journal->hash_line.len == 0 && journal->n == 0)
+		add_header(journal);
+	journal->line_at = journal->buf.len;
+	return &journal->buf;
+}
+
+struct slice journal_line_end(struct journal *journal, uint64_t seq)
+{
+	size_t at = journal->line_at;
+	struct slice line = {.p = journal->buf.p + at, .len = journal->buf.len - at};
+	char sum[9];
+
+	journal_line_sum(line, sum);
+	str_add(&journal->sums, sum, 8);
+	str_putc(&journal->buf, '\n');
+	journal->n++;
+	if (seq) {
+		journal->seq = seq;
+		journal->events++;
+	}
+	return (struct slice){.p = journal->buf.p + at, .len = line.len};
+}
+
+void journal_line_drop(struct journal *journal)
+{
+	journal->buf.len = journal->line_at;
+}
+
+bool journal_is_batch_full(const struct journal *journal)
+{
+	return journal->buf.len - journal->batch_at >= JOURNAL_BATCH_BYTES ||
+	       journal->n >= JOURNAL_BATCH_LINES;
+}
+
+static void close_batch(struct journal *journal)
+{
+	struct str *line = &journal->hash_line;
+	struct digest d;
+
+	if (journal->n == 0)
+		return;
+	digest_init(&d);
+	digest_add(&d, line->p, line->len);
+	digest_add(&d, journal->buf.p + journal->batch_at, journal->buf.len - journal->batch_at);
+	digest_value_hex(&d, journal->head);
+	str_reset(line);
+	str_printf(line,
+		JOURNAL_HASH_START "%s\",\"batch\":%" PRIu64 ",\"n\":%u,\"seq\":%" PRIu64
+				   ",\"events\":%" PRIu64 ",\"sums\":\"",
+		journal->head, ++journal->batches, journal->n, journal->seq, journal->events);
+	str_add(line, journal->sums.p, journal->sums.len);
+	str_puts(line, "\"}\n");
+	str_add(&journal->buf, line->p, line->len);
+	str_reset(&journal->sums);
+	journal->batch_at = journal->buf.len;
+	journal->n = 0;
+	journal->closed_events = journal->events;
+	journal->closed_seq = journal->seq;
+}
+
+static int open_file(struct journal *journal)
+{
+	char name[JOURNAL_NAME_SIZE];
+
+	if (journal->fd >= 0)
+		return 0;
+	journal_file_name(journal->name, journal->segment, name);
+	journal->fd =
+		record_internal_create(journal->dirfd, name, O_APPEND, journal->uid, journal->gid);
+	return journal->fd < 0 ? journal->fd : 0;
+}
+
+/* A full disk may take a part: that part leaves the buffer, the rest is tried again later. */
+static int write_out(struct journal *journal)
+{
+	struct str *buf = &journal->buf;
+	size_t done = 0;
+	int r = 0;
+
+	while (done < buf->len && r == 0) {
+		ssize_t n = write(journal->fd, buf->p + done, buf->len - done);
+
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			r = -errno;
+	}
+	journal->file_bytes += done;
+	memmove(buf->p, buf->p + done, buf->len - done);
+	buf->len -= done;
+	journal->batch_at = buf->len;
+	return r;
+}
+
+/* The chain goes on in the next file by the "prev" of its header. */
+static void next_segment(struct journal *journal)
+{
+	scoped_close(&journal->fd);
+	journal->fd = -1;
+	journal->segment++;
+	journal->file_bytes = 0;
+	str_reset(&journal->hash_line);
+}
+
+int journal_flush(struct journal *journal, bool sync)
+{
+	int r;
+
+	close_batch(journal);
+	if (journal->buf.len > 0) {
+		r = open_file(journal);
+		if (r == 0)
+			r = write_out(journal);
+		if (r < 0)
+			return r;
+	}
+	if (sync && journal->fd >= 0 && fdatasync(journal->fd) < 0)
+		return -errno;
+	if (journal->segment && journal->segment < JOURNAL_N_SEGMENTS &&
+		journal->file_bytes >= JOURNAL_SEGMENT_MAX)
+		next_segment(journal);
+	return 0;
+}
