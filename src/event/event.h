@@ -80,6 +80,8 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(cwd, cwd, text) \
 	X(uid, uid, int) \
 	X(entered, entered, bool) \
+	X(stdout_file, stdout_file, int) \
+	X(stderr_file, stderr_file, int) \
 	X(code, code, int) \
 	X(signal, signal, int) \
 	X(child_pid, child_pid, int) \
@@ -87,6 +89,7 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(stream, stream, text) \
 	X(data, data, text) \
 	X(bytes, bytes, int) \
+	X(file, file, int) \
 	/* files */ \
 	X(access, access, text) \
 	X(create, create, bool) \
