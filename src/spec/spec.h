@@ -86,6 +86,9 @@ void spec_add_label(struct spec *spec, const char *key, const char *value);
 /* The wire, meta.json and spec file form. A key that is not known is refused. */
 void spec_write(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
+/* The same onto a spec that holds other values: keys that are there replace, mounts and labels are added.
+ * Where it fails, some of them may be in already. */
+int spec_apply(struct spec *spec, struct slice json, struct err *err);
 
 /* Checks what can be known without making anything: mounts exist and are not doubled, the rootfs is one
  * (has bin or usr/bin), limits are sane, no mount shows Cloche's state (state_dir). One clear sentence. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -125,7 +124,7 @@ int spec_parse_cpus(const char *text, int64_t *ret_milli, struct err *err)
 		value > CPUS_MAX)
 		return err_set(err, -EINVAL,
 			"'%s' is no number of CPUs: want one like 1.5, at least 0.01", text);
-	*ret_milli = llround(value * 1000);
+	*ret_milli = (int64_t)(value * 1000 + 0.5);
 	return 0;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <math.h>
 
 #include "spec/spec_internal.h"
 #include "spec/spec_parse.h"
-#include "util/mem.h"
 
 #define MOUNTS_MAX 256
 #define LABELS_MAX 64
@@ -84,7 +82,7 @@ static int read_cpus(void *target, const json_t *v, struct err *err)
 
 	if (!json_is_number(v) || cpus < 0 || cpus > 4096)
 		return err_set(err, -EINVAL, "'cpus' must be a number such as 1.5");
-	spec->cpu_milli = llround(cpus * 1000);
+	spec->cpu_milli = (int64_t)(cpus * 1000 + 0.5);
 	return 0;
 }
 
@@ -176,9 +174,8 @@ static const struct spec_json_key spec_keys[] = {
 	{NULL},
 };
 
-int spec_read(struct slice json, struct spec **ret_spec, struct err *err)
+int spec_apply(struct spec *spec, struct slice json, struct err *err)
 {
-	scoped(spec) struct spec *spec = spec_new();
 	scoped_json json_t *root = NULL;
 	int r;
 
@@ -189,6 +186,17 @@ int spec_read(struct slice json, struct spec **ret_spec, struct err *err)
 		return err_wrap(err, r, "spec");
 	if (spec->rootfs && strcmp(spec->rootfs, "host") == 0)
 		free(take(&spec->rootfs));
+	return 0;
+}
+
+int spec_read(struct slice json, struct spec **ret_spec, struct err *err)
+{
+	scoped(spec) struct spec *spec = spec_new();
+	int r;
+
+	r = spec_apply(spec, json, err);
+	if (r < 0)
+		return r;
 	*ret_spec = take(&spec);
 	return 0;
 }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/scoped.h"
+
+static int set_state(void *base, const char *value, struct err *err)
+{
+	struct cli *cli = base;
+
+	if (!*value)
+		return err_set(err, -EINVAL, "want a folder");
+	free(cli->state_dir);
+	cli->state_dir = mem_dup(value);
+	return 0;
+}
+
+static int set_color(void *base, const char *value, struct err *err)
+{
+	static const char *const names[] = {[CLI_COLOR_AUTO] = "auto",
+		[CLI_COLOR_ALWAYS] = "always",
+		[CLI_COLOR_NEVER] = "never"};
+	struct cli *cli = base;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], value) == 0) {
+			cli->color = (enum cli_color)i;
+			return 0;
+		}
+	return err_set(err, -EINVAL, "'%s': want auto, always or never", value);
+}
+
+static const struct option options[] = {
+	{"state", 0, "DIR",
+		"where sandboxes and records are kept (CLOCHE_STATE; " CLI_STATE_DEFAULT ")",
+		OPTION_CALL, .set = set_state},
+	{"json", 0, NULL, "print one JSON document", OPTION_ON, offsetof(struct cli, json)},
+	{"jsonl", 0, NULL, "print one JSON object a line", OPTION_ON, offsetof(struct cli, jsonl)},
+	{"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", OPTION_CALL,
+		.set = set_color},
+	{"quiet", 'q', NULL, "say only what was asked for", OPTION_ON, offsetof(struct cli, quiet)},
+	{"verbose", 'v', NULL, "say more", OPTION_ON, offsetof(struct cli, verbose)},
+	{"help", 'h', NULL, "print this text", OPTION_ON, offsetof(struct cli, help)},
+	{"version", 0, NULL, "print the version", OPTION_ON, offsetof(struct cli, version)},
+	{"server", 0, "URL", "the control plane", OPTION_LATER},
+	{"key", 0, "KEY", "the control plane", OPTION_LATER},
+	{NULL},
+};
+
+const struct option_group cli_global_groups[] = {{"Global options", options}, {NULL}};
+
+/* The id that sudo left, where sudo it was. */
+static unsigned long sudo_id(const char *name, unsigned long otherwise)
+{
+	const char *text = geteuid() == 0 ? getenv(name) : NULL;
+	char *end;
+	unsigned long id;
+
+	if (!text || *text < '0' || *text > '9')
+		return otherwise;
+	errno = 0;
+	id = strtoul(text, &end, 10);
+	return *end || errno || id >= UINT32_MAX ? otherwise : id;
+}
+
+int cli_settle(struct cli *cli, struct err *err)
+{
+	const char *env = getenv("CLOCHE_STATE"), *run = getenv("CLOCHE_RUN"),
+		   *server = getenv("CLOCHE_SERVER");
+	scoped_mem char *cwd = NULL;
+	struct str state = {0};
+
+	if (server && *server)
+		return err_set(err, -EINVAL,
+			"CLOCHE_SERVER is set, but the control plane is not part of this version: "
+			"unset it");
+	if (cli->json && cli->jsonl)
+		return err_set(err, -EINVAL, "options '--json' and '--jsonl' exclude each other");
+	if (!cli->state_dir)
+		cli->state_dir = mem_dup(env && *env ? env : CLI_STATE_DEFAULT);
+	cwd = getcwd(NULL, 0);
+	path_resolve(slice_of(cwd ? cwd : "/"), slice_of(cli->state_dir), &state);
+	free(cli->state_dir);
+	cli->state_dir = str_take(&state);
+	cli->run_dir = run && *run ? run : CLI_RUN_DEFAULT;
+	cli->uid = (uid_t)sudo_id("SUDO_UID", getuid());
+	cli->gid = (gid_t)sudo_id("SUDO_GID", getgid());
+	log_set_verbose(cli->verbose);
+	return 0;
+}
+
+void cli_done(struct cli *cli)
+{
+	free(cli->state_dir);
+}
+
+bool cli_has_color(const struct cli *cli, int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (cli->color != CLI_COLOR_AUTO)
+		return cli->color == CLI_COLOR_ALWAYS;
+	return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fd);
+}

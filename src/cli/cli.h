@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every verb knows of how it was called: the global options, resolved. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/option.h"
+
+#define CLI_STATE_DEFAULT "/var/lib/cloche"
+#define CLI_RUN_DEFAULT   "/run/cloche"
+
+/* Exit statuses beside those of commands. */
+#define CLI_NO      1   /* the answer was no */
+#define CLI_USAGE   2   /* wrong usage, of all verbs but run and exec */
+#define CLI_FAILURE 125 /* Cloche itself failed */
+
+enum cli_color {
+	CLI_COLOR_AUTO,
+	CLI_COLOR_ALWAYS,
+	CLI_COLOR_NEVER,
+};
+
+struct cli {
+	char *state_dir; /* absolute */
+	const char *run_dir;
+	bool json, jsonl, quiet, verbose, help, version;
+	enum cli_color color;
+	uid_t uid; /* who asks: behind sudo the user, else the real one */
+	gid_t gid;
+};
+
+extern const struct option_group cli_global_groups[];
+
+/* Fills in what the options and the environment left open. */
+int cli_settle(struct cli *cli, struct err *err);
+void cli_done(struct cli *cli);
+
+/* Whether a stream (1 or 2) is to be coloured. */
+bool cli_has_color(const struct cli *cli, int fd);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/create_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "spec/spec_parse.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+
+#define SPEC_FILE_MAX (1 << 20)
+
+static int set_rootfs(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+	char *real = NULL;
+
+	if (strcmp(value, "host") != 0) {
+		real = realpath(value, NULL);
+		if (!real)
+			return err_set(err, -errno, "'%s': %m", value);
+	}
+	free(spec->rootfs);
+	spec->rootfs = real;
+	return 0;
+}
+
+static int set_mount(void *base, const char *value, struct err *err)
+{
+	return spec_parse_mount(value, base, err);
+}
+
+/* An empty pattern clears the list, so that what is hidden by default can be shown. */
+static int set_hide(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+
+	if (*value)
+		spec_words_add(&spec->hide, value);
+	else
+		spec_words_done(&spec->hide);
+	return 0;
+}
+
+static int set_label(void *base, const char *value, struct err *err)
+{
+	struct spec_pair pair;
+	int r = spec_parse_pair(value, &pair, err);
+
+	if (r < 0)
+		return r;
+	spec_add_label(base, pair.key, pair.value);
+	free(pair.key);
+	free(pair.value);
+	return 0;
+}
+
+static int set_trace(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+
+	if (!spec->trace)
+		spec->trace = SPEC_TRACE_ALL;
+	return 0;
+}
+
+static int set_no_trace(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+
+	spec->trace = 0;
+	return 0;
+}
+
+static int set_sources(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+
+	return spec_parse_sources(value, &spec->trace, err);
+}
+
+static int set_on_loss(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+
+	return spec_parse_on_loss(value, &spec->on_loss, err);
+}
+
+static int set_durability(void *base, const char *value, struct err *err)
+{
+	struct spec *spec = base;
+
+	return spec_parse_durability(value, &spec->durable, err);
+}
+
+static int set_net(void *base, const char *value, struct err *err)
+{
+	if (strcmp(value, "none") == 0)
+		return 0;
+	if (strcmp(value, "open") != 0 && strcmp(value, "allow") != 0)
+		return err_set(err, -EINVAL, "'%s' is no network mode: want none", value);
+	return err_set(err, -EINVAL,
+		"'%s' comes with the network gateway, which is not part of this version: only none "
+		"is",
+		value);
+}
+
+/* YAML comes later; telling it from a broken JSON file makes for the better sentence. */
+static bool looks_like_json(const struct str *text)
+{
+	size_t i = 0;
+
+	while (i < text->len && isspace((unsigned char)text->p[i]))
+		i++;
+	return i < text->len && text->p[i] == '{';
+}
+
+static int set_spec_file(void *base, const char *value, struct err *err)
+{
+	struct create_options *o = base;
+	scoped_str struct str text = {0};
+	int r;
+
+	r = fdio_read_file(AT_FDCWD, value, SPEC_FILE_MAX, &text);
+	if (r < 0)
+		return err_set(err, r, "'%s': %m", value);
+	if (!looks_like_json(&text))
+		return err_set(err, -EINVAL,
+			"'%s' holds no JSON object: this version reads a spec as JSON only", value);
+	r = spec_apply(o->spec, str_slice(&text), err);
+	if (r < 0)
+		return err_wrap(err, r, "'%s'", value);
+	o->n_early_mounts = o->spec->n_mounts;
+	return 0;
+}
+
+const struct option create_options_box[] = {
+	{"rootfs", 0, "host|DIR",
+		"the root filesystem: a read-only view of the host's programs under a "
+		"writable layer (default), or an unpacked root",
+		OPTION_CALL, .set = set_rootfs},
+	{"mount", 'm', "HOST:GUEST:MODE",
+		"show a folder: ro, rw, or cow (changes are kept apart until applied)", OPTION_CALL,
+		.set = set_mount},
+	{"hide", 0, "PATTERN",
+		"deny files of this name below mounts (more than .env*, .ssh, .aws, .gnupg, "
+		".netrc and their like; an empty one clears that list)",
+		OPTION_CALL, .set = set_hide},
+	{"memory", 0, "SIZE", "memory limit, such as 512M", OPTION_SIZE,
+		offsetof(struct spec, memory_bytes)},
+	{"cpus", 0, "N", "CPU limit, such as 1.5", OPTION_CPUS, offsetof(struct spec, cpu_milli)},
+	{"pids", 0, "N", "limit of processes and threads", OPTION_COUNT,
+		offsetof(struct spec, pids_max)},
+	{"disk", 0, "SIZE", "a disk limit", OPTION_LATER},
+	{"image", 0, "REF", "support for OCI images", OPTION_LATER},
+	{"agent", 0, "PROFILE", "support for agent profiles", OPTION_LATER},
+	{NULL},
+};
+
+const struct option create_options_trace[] = {
+	{"name", 0, "NAME", "a name for people", OPTION_COPY, offsetof(struct spec, name)},
+	{"task", 0, "TEXT", "what it is for; stands in the summary", OPTION_COPY,
+		offsetof(struct spec, task)},
+	{"account", 0, "NAME", "the account it belongs to", OPTION_COPY,
+		offsetof(struct spec, account)},
+	{"label", 0, "K=V", "a label; views take --label instead of an id", OPTION_CALL,
+		.set = set_label},
+	{"trace", 0, NULL, "watch programs, files and outputs (run: the default)", OPTION_CALL,
+		.set = set_trace},
+	{"no-trace", 0, NULL, "keep the exec log only", OPTION_CALL, .set = set_no_trace},
+	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs", OPTION_CALL,
+		.set = set_sources},
+	{"buffer", 0, "SIZE", "what the observer may hold (64M)", OPTION_SIZE,
+		offsetof(struct spec, buffer_bytes)},
+	{"on-loss", 0, "WHAT",
+		"when events come faster than they are kept: freeze the sandbox (default), "
+		"stop it, or continue and count",
+		OPTION_CALL, .set = set_on_loss},
+	{"record-raw", 0, NULL, "keep secrets in arguments as they are", OPTION_ON,
+		offsetof(struct spec, record_raw)},
+	{"durability", 0, "WHAT",
+		"what the exec log survives: the death of a process (default), or disk: a "
+		"power cut",
+		OPTION_CALL, .set = set_durability},
+	{NULL},
+};
+
+const struct option create_options_net[] = {
+	{"net", 0, "none",
+		"no network but loopback: the only mode of this version, and the default",
+		OPTION_CALL, .set = set_net},
+	{"allow", 0, "RULE", "the network gateway", OPTION_LATER},
+	{"deny", 0, "RULE", "the network gateway", OPTION_LATER},
+	{"shadow", 0, NULL, "the network gateway", OPTION_LATER},
+	{"ask", 0, NULL, "the network gateway", OPTION_LATER},
+	{"host-map", 0, "NAME=ADDR", "the network gateway", OPTION_LATER},
+	{"resolver", 0, "ADDR", "the network gateway", OPTION_LATER},
+	{"tls", 0, "MODE", "the network gateway", OPTION_LATER},
+	{"upstream-ca", 0, "FILE", "the network gateway", OPTION_LATER},
+	{"upstream-proxy", 0, "URL", "the network gateway", OPTION_LATER},
+	{"record-responses", 0, NULL, "the network gateway", OPTION_LATER},
+	{"body-limit", 0, "SIZE", "the network gateway", OPTION_LATER},
+	{"publish", 'p', "PORT:PORT", "the network gateway", OPTION_LATER},
+	{"secret", 0, "NAME@HOST", "the network gateway", OPTION_LATER},
+	{"secret-file", 0, "NAME=FILE", "the network gateway", OPTION_LATER},
+	{NULL},
+};
+
+const struct option create_options_other[] = {
+	{"spec", 0, "FILE", "read the options from a JSON file; those named here win", OPTION_CALL,
+		.set = set_spec_file, .early = true},
+	{NULL},
+};
+
+void *create_options_spec(void *base)
+{
+	struct create_options *o = base;
+
+	return o->spec;
+}
+
+void create_options_init(struct create_options *o)
+{
+	o->spec = spec_new();
+}
+
+void create_options_done(struct create_options *o)
+{
+	spec_free(o->spec);
+}
+
+/* A spec file names mounts as the user would; a spec holds them resolved, and ours are never the user's. */
+static int resolve_early_mounts(struct create_options *o, struct err *err)
+{
+	for (size_t i = 0; i < o->n_early_mounts; i++) {
+		struct spec_mount *m = &o->spec->mounts[i];
+		char *real = realpath(m->host, NULL);
+
+		if (!real)
+			return err_set(err, -errno, "mount of '%s': %m", m->host);
+		free(m->host);
+		m->host = real;
+		m->internal = false;
+	}
+	return 0;
+}
+
+int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
+{
+	int r = resolve_early_mounts(o, err);
+
+	if (r < 0)
+		return r;
+	o->spec->owner_uid = cli->uid;
+	o->spec->owner_gid = cli->gid;
+	return spec_check(o->spec, cli->state_dir, err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of create, which run has too. They fill a spec. */
+#ifndef CLI_CREATE_OPTIONS_H
+#define CLI_CREATE_OPTIONS_H
+
+#include "cli/cli.h"
+#include "cli/option.h"
+#include "spec/spec.h"
+
+struct create_options {
+	struct spec *spec;
+	size_t n_early_mounts; /* mounts that came from --spec: their paths are not resolved yet */
+};
+
+void create_options_init(struct create_options *o);
+void create_options_done(struct create_options *o);
+
+/* What is left to do after parsing: owner, paths of a spec file, then spec_check(). */
+int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err);
+
+/* Rows for a verb's groups: each is one element, `at` the offset of struct create_options. */
+extern const struct option create_options_box[], create_options_trace[], create_options_net[],
+	create_options_other[];
+void *create_options_spec(void *base);
+
+#define CREATE_OPTIONS_GROUPS(at) \
+	{"Sandbox", create_options_box, (at), create_options_spec}, \
+		{"Trace and record", create_options_trace, (at), create_options_spec}, \
+		{"Network", create_options_net, (at)}, \
+	{ \
+		"More of the sandbox", create_options_other, (at) \
+	}
+
+#endif

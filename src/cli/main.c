@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program cloche: finds the verb, parses by its tables, runs it. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/usage.h"
+#include "cli/verb.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/scoped.h"
+
+static int print(const struct str *text)
+{
+	return fwrite(text->p, 1, text->len, stdout) == text->len && fflush(stdout) == 0
+	               ? 0
+	               : CLI_FAILURE;
+}
+
+static int print_version(void)
+{
+	return puts("cloche " CLOCHE_VERSION) < 0 ? CLI_FAILURE : 0;
+}
+
+static int print_verb_help(const struct verb *verb)
+{
+	scoped_str struct str text = {0};
+
+	usage_add_verb(&text, verb);
+	return print(&text);
+}
+
+/* Whether the argument behind this global option is its value. */
+static bool takes_next(const struct option_target *globals, const char *arg)
+{
+	const struct option *o =
+		strncmp(arg, "--", 2) == 0 ? option_find(globals, arg + 2, strlen(arg + 2)) : NULL;
+
+	return o && o->arg && o->kind != OPTION_LATER;
+}
+
+/* Takes the global options before the verb and returns where it stands, 0 where there is none. */
+static int find_verb(struct cli *cli, int argc, char **argv, struct err *err)
+{
+	const struct option_target globals[] = {{cli_global_groups, cli}, {NULL}};
+	scoped_mem char **items = new0_n(char *, (size_t)argc + 1);
+	struct option_words words = {.items = items};
+	int at = 1, r;
+
+	while (at < argc && argv[at][0] == '-')
+		at += takes_next(globals, argv[at]) ? 2 : 1;
+	if (at > argc)
+		at = argc;
+	r = option_parse(globals, argv + 1, (size_t)at - 1, SIZE_MAX, &words, err);
+	return r < 0 ? r : at < argc ? at : 0;
+}
+
+static int count_args(const struct verb *verb, size_t n, struct err *err)
+{
+	if (n < verb->min_args)
+		return err_set(err, -EINVAL, "want `cloche %s %s`", verb->name, verb->usage);
+	if (n > verb->max_args)
+		return err_set(err, -EINVAL, "too many arguments: want `cloche %s %s`", verb->name,
+			verb->usage);
+	return 0;
+}
+
+/* Parses what stands before the verb and behind it; negative: wrong usage. */
+static int parse(struct cli *cli, const struct verb *verb, void *options, char **args,
+	size_t n_args, struct option_words *words, struct err *err)
+{
+	struct option_target targets[3] = {{NULL}};
+	size_t n = 0;
+	int r;
+
+	/* The verb's own come first: verify has a --key that is not the global one. */
+	if (verb->groups)
+		targets[n++] = (struct option_target){verb->groups, options};
+	targets[n] = (struct option_target){cli_global_groups, cli};
+	r = option_parse(
+		targets, args, n_args, verb->is_command ? verb->n_before : SIZE_MAX, words, err);
+	if (r < 0 || cli->help || cli->version)
+		return r;
+	r = cli_settle(cli, err);
+	if (r == 0)
+		r = count_args(verb, words->n, err);
+	if (r == 0 && verb->check)
+		r = verb->check(options, words->items, words->n, err);
+	return r;
+}
+
+static int run_verb(
+	struct cli *cli, const struct verb *verb, void *options, char **args, size_t n_args)
+{
+	scoped_mem char **items = new0_n(char *, n_args + 1);
+	struct option_words words = {.items = items};
+	struct err err = {0};
+	int r;
+
+	r = parse(cli, verb, options, args, n_args, &words, &err);
+	if (r < 0) {
+		log_warn("%s: %s (`cloche %s --help` says more)", verb->name, err.msg, verb->name);
+		return verb->usage_status ? verb->usage_status : CLI_USAGE;
+	}
+	if (cli->help)
+		return print_verb_help(verb);
+	if (cli->version)
+		return print_version();
+	r = verb->run(cli, options, words.items, words.n, &err);
+	if (r >= 0)
+		return r;
+	log_warn("%s: %s", verb->name, err.msg[0] ? err.msg : strerror(-r));
+	return CLI_FAILURE;
+}
+
+static int start_verb(struct cli *cli, const char *name, char **args, size_t n_args)
+{
+	const struct verb *verb = verb_find(name);
+	scoped_mem void *options = NULL;
+	struct err err = {0};
+	int status;
+
+	if (!verb) {
+		verb_refuse(name, &err);
+		log_warn("%s", err.msg);
+		return CLI_USAGE;
+	}
+	options = mem_zero(1, verb->options_size ? verb->options_size : 1);
+	if (verb->init)
+		verb->init(options);
+	status = run_verb(cli, verb, options, args, n_args);
+	if (verb->done)
+		verb->done(options);
+	return status;
+}
+
+static int help_without_verb(const struct cli *cli)
+{
+	scoped_str struct str text = {0};
+
+	if (cli->version)
+		return print_version();
+	usage_add_all(&text);
+	if (cli->help)
+		return print(&text);
+	fwrite(text.p, 1, text.len, stderr);
+	return CLI_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	__attribute__((cleanup(cli_done))) struct cli cli = {0};
+	struct err err = {0};
+	int at = find_verb(&cli, argc, argv, &err);
+
+	if (at < 0) {
+		log_warn("%s (`cloche --help` lists all)", err.msg);
+		return CLI_USAGE;
+	}
+	if (at == 0)
+		return help_without_verb(&cli);
+	return start_verb(&cli, argv[at], argv + at + 1, (size_t)(argc - at - 1));
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/verb.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct verb *const verb_table[] = {
+	&verb_completion,
+	NULL,
+};
+
+/* Verbs of the design whose part is not built yet. */
+static const struct {
+	const char *name, *part;
+} later[] = {
+	{"suspend", "suspend and fork"},
+	{"resume", "suspend and fork"},
+	{"fork", "suspend and fork"},
+	{"net", "the network gateway"},
+	{"allow-list", "the network gateway"},
+	{"net-rules", "the network gateway"},
+	{"stats", "metrics"},
+	{"watch", "live rows; `cloche log --follow` and `cloche events --follow` are there"},
+	{"export", "portable records"},
+	{"import", "portable records"},
+	{"manifest", "manifests"},
+	{"diff", "file differences; `cloche changes` is there"},
+	{"blame", "manifests"},
+	{"watch-files", "manifests"},
+	{"serve", "the control plane"},
+	{"keys", "the control plane"},
+	{"accounts", "the control plane"},
+	{"audit", "the control plane"},
+	{"webhooks", "the control plane"},
+	{"reindex", "the control plane"},
+	{"attach", "takeover"},
+	{"replay", "takeover"},
+	{"mcp", "agent tools"},
+};
+
+const struct verb *verb_find(const char *name)
+{
+	for (size_t i = 0; verb_table[i]; i++)
+		if (strcmp(verb_table[i]->name, name) == 0)
+			return verb_table[i];
+	return NULL;
+}
+
+int verb_refuse(const char *name, struct err *err)
+{
+	struct option_nearest nearest = {.text = name};
+
+	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
+		if (strcmp(later[i].name, name) == 0)
+			return err_set(err, -EINVAL, "'%s' is not part of this version (%s)", name,
+				later[i].part);
+	for (size_t i = 0; verb_table[i]; i++)
+		option_nearest_offer(&nearest, verb_table[i]->name);
+	if (nearest.best)
+		return err_set(err, -EINVAL, "there is no verb '%s': did you mean '%s'?", name,
+			nearest.best);
+	return err_set(err, -EINVAL, "there is no verb '%s': `cloche --help` lists them", name);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A verb: one file verb_<name>.c with one table row, `const struct verb verb_<name>`. */
+#ifndef CLI_VERB_H
+#define CLI_VERB_H
+
+#include "cli/cli.h"
+#include "util/err.h"
+
+enum verb_class {
+	VERB_RUN,   /* running things */
+	VERB_VIEW,  /* reading a record */
+	VERB_FILES, /* taking over what was changed */
+	VERB_CARE,  /* the host */
+	VERB_N_CLASSES,
+};
+
+#define VERB_MANY 1000000U
+
+struct verb {
+	const char *name;
+	enum verb_class class;
+	const char *usage;                 /* behind the options: "ID [-- PATH...]" */
+	const char *help;                  /* one line, lower case, no full stop */
+	const char *text;                  /* more for --help, or NULL */
+	const struct option_group *groups; /* NULL: global options only */
+	size_t options_size;               /* of the struct they fill, zeroed before init() */
+	void (*init)(void *options);
+	void (*done)(void *options);
+	unsigned min_args, max_args;
+	bool is_command; /* what follows n_before arguments is a command: its options are its own */
+	unsigned n_before; /* exec: 1, the sandbox */
+	int usage_status;  /* 0: CLI_USAGE; run and exec: CLI_FAILURE, since 2 is their command's */
+	/* What the tables cannot say: options that exclude each other. Negative: wrong usage. May be NULL. */
+	int (*check)(void *options, char **args, size_t n_args, struct err *err);
+	/* The exit status, or a negative errno with the reason: printed, and the status is CLI_FAILURE. */
+	int (*run)(
+		const struct cli *cli, void *options, char **args, size_t n_args, struct err *err);
+};
+
+/* All verbs, in the order of the help; ends with NULL. */
+extern const struct verb *const verb_table[];
+
+const struct verb *verb_find(const char *name); /* NULL where there is none */
+/* For a name that is none: a sentence with the nearest one, or with the part it comes with. */
+int verb_refuse(const char *name, struct err *err);
+
+extern const struct verb verb_completion;
+
+#endif
