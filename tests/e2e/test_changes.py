@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sandbox changed, and taking it over."""
+import hashlib
+import os
+import stat
+import subprocess
+
+import pytest
+
+
+def sha(text):
+	return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture
+def tree(project):
+	"""A small project on the host."""
+	(project / 'sub').mkdir()
+	(project / 'keep').write_text('keep\n')
+	(project / 'edit').write_text('before\n')
+	(project / 'drop').write_text('drop\n')
+	(project / 'sub' / 'move').write_text('move\n')
+	(project / 'tool').write_text('#!/bin/sh\n')
+	return project
+
+
+EDITS = '''
+echo after > edit; rm drop; echo new > add; mkdir -p deep/er; echo d > deep/er/f; mv sub/move sub/moved
+chmod 755 tool; touch keep; ln -s edit link
+'''
+
+
+def edited(cloche, tree, script=EDITS, **how):
+	run = cloche.sh(script, options=('-w', str(tree)), **how)
+	assert run.code == 0, run
+	return run
+
+
+def change_set(run, root):
+	[part] = [part for part in run.record.changes() if part['root'] == str(root)]
+	return part
+
+
+def paths(part, what):
+	return sorted(os.path.relpath(entry['path'], part['root']) for entry in part[what])
+
+
+def test_changes_are_listed_by_content(cloche, tree):
+	part = change_set(edited(cloche, tree), tree)
+	renamed = {(os.path.relpath(entry['from'], tree), os.path.relpath(entry['path'], tree)) for entry in part['renamed']}
+	assert renamed in ({('sub/move', 'sub/moved')}, set())
+	assert paths(part, 'added') == ['add', 'deep/er/f', 'link'] + ([] if renamed else ['sub/moved'])
+	assert paths(part, 'removed') == ['drop'] + ([] if renamed else ['sub/move'])
+	assert paths(part, 'changed') == ['edit'] and paths(part, 'mode_changed') == ['tool']
+	[edit] = part['changed']
+	assert (edit['before'], edit['after']) == (sha('before\n'), sha('after\n'))
+	assert part['host_changed'] == []
+
+
+def test_changes_name_the_exec_that_made_them(cloche, tree):
+	run = edited(cloche, tree)
+	[edit] = change_set(run, tree)['changed']
+	assert edit['execs'] == [run.record.row()['exec']]
+
+
+def test_touch_and_same_content_are_no_change(cloche, tree):
+	part = change_set(edited(cloche, tree, 'touch keep; cp keep k2; cat k2 > keep; rm k2; chmod 644 edit'), tree)
+	assert all(part[what] == [] for what in ('added', 'removed', 'changed', 'renamed'))
+
+
+def test_apply_brings_everything_over(cloche, tree):
+	run = edited(cloche, tree)
+	assert (tree / 'edit').read_text() == 'before\n'
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 0, done
+	assert (tree / 'edit').read_text() == 'after\n' and not (tree / 'drop').exists()
+	assert (tree / 'add').read_text() == 'new\n' and (tree / 'deep' / 'er' / 'f').read_text() == 'd\n'
+	assert (tree / 'sub' / 'moved').read_text() == 'move\n' and not (tree / 'sub' / 'move').exists()
+	assert stat.S_IMODE((tree / 'tool').stat().st_mode) == 0o755
+	assert os.readlink(tree / 'link') == 'edit'
+	again = cloche.call('apply', run.record.id)
+	assert again.code in (0, 1) and 'nothing' in (again.out + again.err).lower()
+
+
+def test_apply_of_one_path_leaves_the_rest(cloche, tree):
+	run = edited(cloche, tree)
+	assert cloche.call('apply', run.record.id, 'edit').code == 0
+	assert (tree / 'edit').read_text() == 'after\n'
+	assert (tree / 'drop').exists() and not (tree / 'add').exists()
+	assert cloche.call('apply', run.record.id).code == 0
+	assert not (tree / 'drop').exists() and (tree / 'add').exists()
+
+
+def test_apply_keeps_the_owner_of_the_folder(cloche, tree):
+	for path in [tree, *tree.rglob('*')]:
+		os.lchown(path, 1234, 1235)
+	run = edited(cloche, tree)
+	assert cloche.call('apply', run.record.id).code == 0
+	for name in ('add', 'edit', 'deep', 'deep/er/f', 'link'):
+		info = (tree / name).lstat()
+		assert (info.st_uid, info.st_gid) == (1234, 1235), name
+
+
+def test_apply_drops_set_id_bits_and_devices_and_names_them(cloche, tree):
+	run = edited(cloche, tree, 'cp /bin/true tool; chmod 6755 tool; mkfifo pipe; echo plain > plain')
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 0, done
+	assert stat.S_IMODE((tree / 'tool').stat().st_mode) == 0o755
+	assert 'tool' in done.out + done.err
+	assert (tree / 'plain').exists()
+	assert not (tree / 'pipe').exists() or stat.S_ISFIFO((tree / 'pipe').stat().st_mode)
+
+
+def test_apply_refuses_what_the_host_changed_meanwhile(cloche, tree):
+	run = edited(cloche, tree)
+	(tree / 'edit').write_text('mine\n')
+	part = change_set(run, tree)
+	assert [os.path.basename(path if isinstance(path, str) else path['path']) for path in part['host_changed']] == ['edit']
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 1 and 'edit' in done.err + done.out
+	assert (tree / 'edit').read_text() == 'mine\n'
+	assert cloche.call('apply', '--force', run.record.id).code == 0
+	assert (tree / 'edit').read_text() == 'after\n'
+
+
+def test_apply_does_not_write_through_links_of_the_host(cloche, tree, tmp_path):
+	run = edited(cloche, tree, 'mkdir -p new; echo x > new/f')
+	outside = tmp_path / 'outside'
+	outside.mkdir()
+	os.symlink(outside, tree / 'new')
+	done = cloche.call('apply', run.record.id)
+	assert done.code != 0
+	assert list(outside.iterdir()) == []
+
+
+def test_what_would_run_on_the_host_is_shown_and_applied_only_when_named(cloche, tree):
+	subprocess.run(['git', 'init', '-q', tree], check=True)
+	run = edited(cloche, tree, 'mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo x >> .envrc; echo y > plain')
+	part = change_set(run, tree)
+	shown = [os.path.relpath(entry if isinstance(entry, str) else entry['path'], tree) for entry in part['runs_on_host']]
+	assert '.git/hooks/pre-commit' in shown and '.envrc' in shown
+	assert cloche.call('apply', run.record.id).code in (0, 1)
+	assert (tree / 'plain').exists()
+	assert not (tree / '.git' / 'hooks' / 'pre-commit').exists() and not (tree / '.envrc').exists()
+	assert cloche.call('apply', run.record.id, '.envrc').code == 0
+	assert (tree / '.envrc').exists()
+
+
+def test_discard_forgets(cloche, tree):
+	run = edited(cloche, tree)
+	assert cloche.call('discard', run.record.id).code == 0
+	done = cloche.call('apply', run.record.id)
+	assert done.code != 0 or 'nothing' in (done.out + done.err).lower()
+	assert (tree / 'edit').read_text() == 'before\n'
+
+
+@pytest.mark.parametrize('option, code, taken', [('--apply', 0, True), ('--apply', 3, True), ('--apply=on-success', 0, True),
+	('--apply=on-success', 3, False)])
+def test_apply_at_the_end_of_a_run(cloche, tree, option, code, taken):
+	run = cloche.sh(f'echo after > edit; exit {code}', options=(option, '-w', str(tree)))
+	assert run.code == code
+	assert (tree / 'edit').read_text() == ('after\n' if taken else 'before\n')
+
+
+def test_moved_folder_is_applied_whole(cloche, tree):
+	run = edited(cloche, tree, 'mv sub subway; echo more > subway/more')
+	assert cloche.call('apply', run.record.id).code == 0
+	assert not (tree / 'sub').exists()
+	assert (tree / 'subway' / 'move').read_text() == 'move\n' and (tree / 'subway' / 'more').read_text() == 'more\n'
+
+
+def test_file_that_became_a_folder_and_back(cloche, tree):
+	run = edited(cloche, tree, 'rm edit; mkdir edit; echo in > edit/in; rm -r sub; echo file > sub')
+	assert cloche.call('apply', run.record.id).code == 0
+	assert (tree / 'edit' / 'in').read_text() == 'in\n' and (tree / 'sub').read_text() == 'file\n'
+
+
+def test_names_of_any_bytes_are_applied(cloche, tree):
+	names = [b'two\nlines', b'cr\rname', b'back\\slash', b' lead', b'trail ', b'*star', b'\xff\xfe', b'-', b'--', b'\t', 'ü'.encode()]
+	run = cloche.py('import os\n' + ''.join(f'open({os.fsencode(tree) + b"/" + name!r}, "wb").write(b"x")\n' for name in names),
+		options=('-w', str(tree)))
+	assert run.code == 0, run
+	assert cloche.call('apply', run.record.id).code == 0
+	assert set(names) <= set(os.listdir(os.fsencode(tree)))
+
+
+def test_etc_and_usr_local_are_in_the_changes(cloche):
+	run = cloche.sh('echo 1 > /etc/made; echo 2 > /usr/local/made; echo root:x >> /etc/passwd')
+	parts = {part['root']: part for part in run.record.changes()}
+	assert '/etc/made' in [entry['path'] for entry in parts['/etc']['added']]
+	assert '/etc/passwd' in [entry['path'] for entry in parts['/etc']['changed']]
+	assert [entry['path'] for entry in parts['/usr/local']['added']] == ['/usr/local/made']
+
+
+def test_special_files_are_listed_and_never_opened(cloche, tree):
+	run = edited(cloche, tree, 'mkfifo pipe; ln -s /dev/zero endless; ln -s . loop; ln -s /nope dangling; echo ok > plain')
+	part = change_set(run, tree)
+	assert {'endless', 'loop', 'dangling', 'plain', 'pipe'} <= set(paths(part, 'added'))

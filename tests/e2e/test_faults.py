@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts killed at bad moments, full disks, crowds: the record stays readable and nothing stays behind."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from harness import PYTHON, Cloche, kill_and_wait, wait_for
+
+WORKLOAD = 'for i in 1 2 3 4 5; do echo $i > /workspace/k$i; /bin/true $i; sleep 0.05; done; exit 3'
+
+
+def check_record(cloche, sandbox):
+	"""Readable, in order, chained; every start of an exec has one definite end."""
+	events = [json.loads(line) for line in cloche.call('events', sandbox, '--jsonl', '--noise', '--internal').out.splitlines()]
+	seqs = [event['seq'] for event in events]
+	assert len(set(seqs)) == len(seqs)
+	assert sorted(seqs) == list(range(min(seqs), min(seqs) + len(seqs)))
+	starts = [event['exec'] for event in events if event['kind'] == 'exec.start']
+	ends = [event['exec'] for event in events if event['kind'] == 'exec.end']
+	assert sorted(starts) == sorted(ends)
+	return events
+
+
+@pytest.mark.parametrize('part', ['cloche', 'cloche-supervisor', 'cloche-init'])
+@pytest.mark.parametrize('round_', range(6))
+def test_killed_part_leaves_a_readable_record_and_no_orphan(own_cloche, tmp_path, part, round_):
+	id_file = tmp_path / 'id'
+	process = own_cloche.start('run', '--id-file', id_file, '--', '/bin/sh', '-c', WORKLOAD)
+	sandbox = wait_for(lambda: id_file.exists() and id_file.read_text().strip(), 'the id')
+	time.sleep(random.Random(f'{part}{round_}').random() * 0.35)
+	if part == 'cloche':
+		process.kill()
+	else:
+		for pid in own_cloche.processes(sandbox, part) or own_cloche.processes(f'CLOCHE_STATE={own_cloche.state}\0', part):
+			try:
+				os.kill(pid, signal.SIGKILL)
+			except ProcessLookupError:
+				pass
+	process.communicate(timeout=30)
+	if process.returncode not in (3, -signal.SIGKILL):
+		assert process.returncode in (125, 137), process.returncode
+	assert own_cloche.call('gc').code == 0
+	wait_for(lambda: not own_cloche.left_behind(), 'the host to be clean')
+	events = check_record(own_cloche, sandbox)
+	row = [event for event in events if event['kind'] == 'exec.end']
+	if row:
+		assert row[0].get('exit_code') == 3 or row[0].get('interrupted') or row[0].get('signal'), row
+	verified = own_cloche.call('verify', sandbox)
+	assert verified.code == 0, verified
+
+
+def test_killed_supervisor_takes_its_sandbox_along(sandbox, cloche):
+	box = sandbox('--trace')
+	box.sh('setsid sleep 1234 & echo x > /workspace/f')
+	[supervisor] = box.supervisor()
+	kill_and_wait(supervisor)
+	wait_for(lambda: not cloche.processes('sleep\x001234'), 'the end of what ran inside', 5)
+	assert cloche.call('exec', box.id, '--', '/bin/true').code == 125
+	assert cloche.call('gc').code == 0
+	assert not cloche.left_behind()
+	assert box.record.file('/workspace/f')['created']
+	show = box.record.show()
+	assert show['ended_at'] and 'cut' in json.dumps(show['sealed'])
+
+
+def test_start_of_the_next_run_cleans_after_a_killed_one(own_cloche):
+	box = own_cloche.create('--trace')
+	[supervisor] = box.supervisor()
+	kill_and_wait(supervisor)
+	assert own_cloche.run('/bin/true').code == 0
+	wait_for(lambda: not own_cloche.left_behind(), 'the host to be clean')
+
+
+def test_killed_client_of_an_exec_leaves_a_row(box):
+	process = box.start('/bin/sh', '-c', 'sleep 1; echo finished > /workspace/f; exit 4')
+	wait_for(lambda: box.record.events('exec.start'), 'the start of the exec')
+	process.kill()
+	process.communicate()
+	rows = wait_for(box.record.rows, 'the row')
+	assert rows[0]['exit_code'] == 4 or rows[0].get('signal') or rows[0].get('interrupted')
+
+
+def test_change_set_survives_a_killed_supervisor(own_cloche):
+	(own_cloche.cwd / 'f').write_text('before')
+	here = own_cloche.cwd
+	box = own_cloche.create('--trace', '-m', f'{here}:{here}:cow')
+	box.sh(f'echo after > {here}/f')
+	kill_and_wait(box.supervisor()[0])
+	assert own_cloche.call('gc').code == 0
+	assert own_cloche.call('apply', box.id).code == 0
+	assert (here / 'f').read_text() == 'after\n'
+
+
+@pytest.fixture
+def small_disk(tmp_path, run_dir):
+	"""A state on a file system of 24 MB."""
+	image, mount = tmp_path / 'disk.img', tmp_path / 'disk'
+	mount.mkdir()
+	with open(image, 'wb') as file:
+		file.truncate(24 << 20)
+	subprocess.run(['mke2fs', '-q', '-F', '-t', 'ext4', image], check=True)
+	subprocess.run(['mount', '-o', 'loop', image, mount], check=True)
+	(tmp_path / 'project').mkdir()
+	yield Cloche(mount / 'state', run_dir, tmp_path / 'project')
+	for _ in range(50):
+		if subprocess.run(['umount', mount], check=False, capture_output=True).returncode == 0:
+			return
+		time.sleep(0.1)
+	subprocess.run(['umount', '-l', mount], check=False)
+	raise AssertionError('the disk is still in use')
+
+
+def test_full_disk_is_said_and_what_was_recorded_stays_readable(small_disk):
+	try:
+		first = small_disk.sh('echo ok > /workspace/f')
+		assert first.code == 0, first
+	except OSError as error:
+		pytest.skip(f'no loop device: {error}')
+	run = small_disk.py('''
+for i in range(100000):
+	open('/workspace/' + 'n' * 150 + str(i), 'w').close()
+''')
+	assert run.code != 0
+	assert 'space' in run.err.lower() or 'disk' in run.err.lower()
+	if run.record.id:
+		show = small_disk.call('show', run.record.id, '--json')
+		assert show.code == 0 and json.loads(show.out)['complete'] is False
+	assert small_disk.call('verify', first.record.id).code == 0
+	assert small_disk.call('gc').code == 0
+	assert not small_disk.left_behind()
+
+
+def n_mounts():
+	return len(pathlib.Path('/proc/self/mountinfo').read_text().splitlines())
+
+
+def test_crowd_of_sandboxes_leaves_nothing_and_mixes_nothing(own_cloche):
+	own_cloche.run('/bin/true')
+	before = n_mounts()
+	count, at_once = int(os.environ.get('CLOCHE_TEST_CROWD', '60')), 12
+	ids = {}
+	for first in range(0, count, at_once):
+		batch = {}
+		for n in range(first, min(first + at_once, count)):
+			id_file = own_cloche.cwd / f'id{n}'
+			batch[n] = own_cloche.start('run', '--id-file', id_file, '--', '/bin/sh', '-c', f'echo {n} > /workspace/only_{n}')
+		for n, process in batch.items():
+			_, err = process.communicate(timeout=60)
+			assert process.returncode == 0, err
+			ids[n] = (own_cloche.cwd / f'id{n}').read_text().strip()
+	assert not own_cloche.left_behind()
+	assert n_mounts() == before
+	for n, sandbox in ids.items():
+		table = json.loads(own_cloche.call('files', sandbox, '--json').out)
+		assert [entry['path'] for entry in table if '/only_' in entry['path']] == [f'/workspace/only_{n}']
+
+
+def test_clock_of_events_never_runs_backwards_and_wall_times_are_told(box):
+	for _ in range(3):
+		box.sh('/bin/true')
+	log = [event for event in box.record.events() if event['kind'] in ('exec.start', 'exec.end')]
+	assert [event['guest_ns'] for event in log] == sorted(event['guest_ns'] for event in log)
+	assert abs(log[-1]['wall_ms'] / 1000 - time.time()) < 60
+
+
+@pytest.mark.parametrize('damage, says', [
+	('change', 'changed'), ('remove', 'missing'), ('swap', ''), ('cut', 'cut'),
+])
+def test_verify_names_what_was_done_to_a_record(cloche, damage, says):
+	run = cloche.sh('for i in 1 2 3 4 5; do echo $i > /workspace/f$i; done')
+	assert cloche.call('verify', run.record.id).code == 0
+	copy = cloche.state / 'records' / run.record.id
+	kept = copy.with_name('kept')
+	shutil.copytree(copy, kept)
+	try:
+		journal = copy / 'log.jsonl'
+		lines = journal.read_text().splitlines(keepends=True)
+		if damage == 'change':
+			lines[2] = lines[2].replace('"wall_ms":1', '"wall_ms":2')
+		elif damage == 'remove':
+			del lines[2]
+		elif damage == 'swap':
+			lines[1], lines[2] = lines[2], lines[1]
+		else:
+			del lines[-2:]
+		journal.write_text(''.join(lines))
+		done = cloche.call('verify', run.record.id)
+		assert done.code == 1
+		assert says in (done.out + done.err).lower()
+	finally:
+		shutil.rmtree(copy)
+		kept.rename(copy)
+	assert cloche.call('verify', run.record.id).code == 0
+
+
+def test_record_that_is_garbage_is_refused_in_one_sentence(cloche):
+	run = cloche.run('/bin/true')
+	record = cloche.state / 'records' / run.record.id
+	kept = record.with_name('kept')
+	shutil.copytree(record, kept)
+	try:
+		for path in record.iterdir():
+			if path.is_file():
+				path.write_bytes(os.urandom(4096))
+		for verb in ('tree', 'files', 'events', 'log', 'show', 'verify'):
+			done = cloche.call(verb, run.record.id)
+			assert done.code in (1, 125), (verb, done)
+			assert len(done.err.splitlines() or done.out.splitlines()) >= 1
+	finally:
+		shutil.rmtree(record)
+		kept.rename(record)
+
+
+def test_exec_into_a_frozen_sandbox_hangs_nobody(box):
+	assert box.cloche.call('pause', box.id).code == 0
+	begin = time.monotonic()
+	done = box.cloche.call('exec', box.id, '--', '/bin/true', limit_s=20)
+	assert done.code == 125 and time.monotonic() - begin < 10
+	assert box.cloche.call('ps', '--json').code == 0
+	assert box.cloche.call('wake', box.id).code == 0
+	assert box.exec('/bin/echo', 'on').out == 'on\n'
+
+
+def test_frozen_sandbox_can_be_removed(cloche):
+	box = cloche.create('--trace')
+	box.sh('setsid sleep 99 & :')
+	assert cloche.call('pause', box.id).code == 0
+	assert cloche.call('rm', box.id, limit_s=20).code == 0
+	assert not cloche.left_behind()
+
+
+def test_interrupt_ends_the_run_and_keeps_the_record(own_cloche, tmp_path):
+	process = own_cloche.start('run', '--id-file', tmp_path / 'id', '--', PYTHON, '-c',
+		"print('up', flush=True)\nimport time\ntime.sleep(60)", start_new_session=True)
+	assert process.stdout.readline() == b'up\n'
+	os.killpg(process.pid, signal.SIGINT)
+	_, err = process.communicate(timeout=20)
+	assert process.returncode == 130, err
+	wait_for(lambda: not own_cloche.left_behind(), 'the host to be clean')
+	sandbox = (tmp_path / 'id').read_text().strip()
+	assert own_cloche.call('verify', sandbox).code == 0
