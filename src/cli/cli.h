@@ -13,7 +13,7 @@
 
 /* Exit statuses beside those of commands. */
 #define CLI_NO      1   /* the answer was no */
-#define CLI_USAGE   2   /* wrong usage, of all verbs but run and exec */
+#define CLI_USAGE   2   /* wrong usage */
 #define CLI_FAILURE 125 /* Cloche itself failed */
 
 enum cli_color {

@@ -121,7 +121,7 @@ int exec_options_check(const struct exec_options *o, size_t n_words, struct err 
 		return err_set(err, -EINVAL, "give a command or --shell, not both");
 	if (!o->exec->command && !n_words)
 		return err_set(err, -EINVAL,
-			"what is to be run? give -- COMMAND [ARG...] or --shell STRING");
+			"no command is given: want -- COMMAND [ARG...] or --shell STRING");
 	if (o->exec->detach && o->terminal == EXEC_TERMINAL_YES)
 		return err_set(err, -EINVAL, "options '--detach' and '--tty' exclude each other");
 	return 0;

@@ -101,7 +101,7 @@ static int run_verb(
 	r = parse(cli, verb, options, args, n_args, &words, &err);
 	if (r < 0) {
 		log_warn("%s: %s (`cloche %s --help` says more)", verb->name, err.msg, verb->name);
-		return verb->usage_status ? verb->usage_status : CLI_USAGE;
+		return CLI_USAGE;
 	}
 	if (cli->help)
 		return print_verb_help(verb);

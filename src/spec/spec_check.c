@@ -89,6 +89,15 @@ static int check_guest(const struct spec *spec, size_t i, struct err *err)
 	return 0;
 }
 
+/* Files that are the kernel's: they would show the host's processes and settings. */
+static bool is_kernel_place(const char *host)
+{
+	for (size_t k = 1; k < sizeof(kept_places) / sizeof(kept_places[0]); k++)
+		if (path_is_beneath(slice_of(host), slice_of(kept_places[k])))
+			return !path_is_beneath(slice_of(host), slice_of("/dev/shm"));
+	return false;
+}
+
 static int check_mount(const struct spec_mount *m, const char *state_dir, struct err *err)
 {
 	struct stat st;
@@ -97,6 +106,9 @@ static int check_mount(const struct spec_mount *m, const char *state_dir, struct
 		return err_set(err, -EINVAL, "mount of '%s': want an absolute path", m->host);
 	if (stat(m->host, &st) < 0)
 		return err_set(err, -errno, "mount of '%s': %m", m->host);
+	if (is_kernel_place(m->host))
+		return err_set(err, -EINVAL,
+			"mount of '%s': the host's /proc, /sys and /dev stay outside", m->host);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return err_set(
 			err, -EINVAL, "mount of '%s': want a folder or a regular file", m->host);

@@ -384,6 +384,10 @@ static const struct check_case check_cases[] = {
 		.guest = "/w",
 		.why = "mount of '@/state/records' would show Cloche's own state in @/state "
 		       "inside: mount a folder apart from it"},
+	{.host = "/sys",
+		.guest = "/w",
+		.why = "mount of '/sys': the host's /proc, /sys and /dev stay outside"},
+	{.host = "/dev/shm", .guest = "/w"},
 	{.host = "@/src", .guest = "/", .why = "mount at '/': that place is the sandbox's own"},
 	{.host = "@/src",
 		.guest = "/proc/x",
