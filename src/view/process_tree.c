@@ -167,6 +167,8 @@ static struct process_node *new_node(struct process_tree *tree, const struct eve
 	node->has_uid = event_has(ev, uid);
 	node->started_ns = ev->guest_ns;
 	node->started_ms = ev->wall_ms;
+	node->stdout_file = ev->stdout_file;
+	node->stderr_file = ev->stderr_file;
 	node->path = intern_text(tree->intern, ev->path);
 	node->cwd = intern_text(tree->intern, ev->cwd);
 	node->exec = intern_text(tree->intern, ev->exec);

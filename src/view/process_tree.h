@@ -30,6 +30,7 @@ struct process_node {
 	int64_t pid, uid; /* pid 0: not known */
 	int64_t started_ns, started_ms, ended_ns, ended_ms;
 	int64_t exit_code, signal;
+	int64_t stdout_file, stderr_file; /* inodes; 0: not known */
 	struct slice path, cwd, exec;
 	const struct event_list *argv;
 	bool has_uid, has_ended, is_signalled, argv_truncated, path_unresolved;

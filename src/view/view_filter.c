@@ -146,7 +146,7 @@ int view_filter_parse_bound(const char *text, int64_t start_ms, int64_t end_ms,
 	} else {
 		return err_set(err, -EINVAL,
 			"'%s': want a time (14:10, 2026-11-29T14:10:02Z), a duration (5m, +5m) or "
-		        "the "
+			"the "
 			"number of an event",
 			text);
 	}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/command_work.h"
+
+#include <stdlib.h>
+
+#include "util/map.h"
+#include "util/mem.h"
+#include "view/command_list.h"
+#include "view/intern.h"
+
+#define CHUNKS_MAX (1 << 18) /* past these, outputs are only counted */
+
+struct command_work {
+	struct intern *intern;
+	struct map *owners; /* to struct command_files */
+	struct map *seen;   /* owner and path */
+	struct command_chunk *chunks;
+	size_t n_chunks, cap_chunks;
+	bool is_full;
+	struct str key;
+};
+
+struct command_work *command_work_new(void)
+{
+	struct command_work *work = new0(struct command_work);
+
+	work->intern = intern_new();
+	work->owners = map_new();
+	work->seen = map_new();
+	return work;
+}
+
+void command_work_free(struct command_work *work)
+{
+	struct slice key;
+	void *value;
+
+	if (!work)
+		return;
+	for (size_t i = 0; map_next(work->owners, &i, &key, &value);) {
+		free(((struct command_files *)value)->paths);
+		free(value);
+	}
+	for (size_t i = 0; i < work->n_chunks; i++)
+		str_done(&work->chunks[i].data);
+	free(work->chunks);
+	map_free(work->owners);
+	map_free(work->seen);
+	intern_free(work->intern);
+	str_done(&work->key);
+	free(work);
+}
+
+static bool is_write(const struct event *ev)
+{
+	return slice_is(ev->access, "write") || slice_is(ev->access, "read_write") ||
+	       (event_has(ev, truncate) && ev->truncate) || (event_has(ev, created) && ev->created);
+}
+
+struct slice command_work_written(const struct event *ev)
+{
+	struct slice path = ev->path;
+
+	if (event_has(ev, result) && ev->result)
+		return (struct slice){0};
+	if (ev->kind == EVENT_FILE_RENAME)
+		path = ev->to;
+	else if (ev->kind == EVENT_FILE_OPEN && !is_write(ev))
+		return (struct slice){0};
+	else if (ev->kind != EVENT_FILE_OPEN && ev->kind != EVENT_FILE_TRUNCATE &&
+		 ev->kind != EVENT_FILE_LINK)
+		return (struct slice){0};
+	return view_filter_is_kernel_path(path) ? (struct slice){0} : path;
+}
+
+static bool is_new(struct command_work *work, struct slice owner, struct slice path)
+{
+	void **slot;
+
+	str_reset(&work->key);
+	str_add(&work->key, owner.p, owner.len);
+	str_putc(&work->key, '\0');
+	str_add(&work->key, &path.p, sizeof(path.p)); /* interned: the place is the text */
+	slot = map_slot(work->seen, str_slice(&work->key));
+	if (*slot)
+		return false;
+	*slot = work;
+	return true;
+}
+
+void command_work_add_file(struct command_work *work, struct slice owner, struct slice path)
+{
+	void **slot = map_slot(work->owners, owner);
+	struct command_files *files = *slot ? *slot : (*slot = new0(struct command_files));
+
+	path = intern_text(work->intern, path);
+	if (files->n == COMMAND_FILES_MAX) {
+		files->is_cut = files->is_cut || is_new(work, owner, path);
+		return;
+	}
+	if (!is_new(work, owner, path))
+		return;
+	if (files->n == files->cap) {
+		files->cap = files->cap ? files->cap * 2 : 4;
+		files->paths = mem_grow(files->paths, files->cap, sizeof(*files->paths));
+	}
+	files->paths[files->n++] = path;
+}
+
+const struct command_files *command_work_files(const struct command_work *work, struct slice owner)
+{
+	return map_find(work->owners, owner);
+}
+
+/* The last chunk, where it goes on; else a new one. */
+static struct command_chunk *chunk_for(
+	struct command_work *work, size_t node, int stream, int64_t file)
+{
+	struct command_chunk *last = work->n_chunks ? &work->chunks[work->n_chunks - 1] : NULL;
+
+	if (last && last->node == node && last->stream == stream && last->file == file)
+		return last;
+	if (work->n_chunks == CHUNKS_MAX)
+		return NULL;
+	if (work->n_chunks == work->cap_chunks) {
+		work->cap_chunks = work->cap_chunks ? work->cap_chunks * 2 : 16;
+		work->chunks = mem_grow(work->chunks, work->cap_chunks, sizeof(*work->chunks));
+	}
+	last = &work->chunks[work->n_chunks++];
+	*last = (struct command_chunk){.node = node, .stream = stream, .file = file};
+	return last;
+}
+
+void command_work_add_output(struct command_work *work, size_t node, const struct event *ev)
+{
+	struct command_chunk *chunk =
+		chunk_for(work, node, slice_is(ev->stream, "stderr"), ev->file);
+	size_t room;
+
+	if (!chunk) {
+		work->is_full = true;
+		return;
+	}
+	room = COMMAND_OUTPUT_MAX - chunk->data.len;
+	chunk->written += event_has(ev, bytes) ? ev->bytes : (int64_t)ev->data.len;
+	str_add(&chunk->data, ev->data.p, ev->data.len < room ? ev->data.len : room);
+}
+
+size_t command_work_n_chunks(const struct command_work *work)
+{
+	return work->n_chunks;
+}
+
+const struct command_chunk *command_work_chunk(const struct command_work *work, size_t i)
+{
+	return &work->chunks[i];
+}
+
+bool command_work_is_full(const struct command_work *work)
+{
+	return work->is_full;
+}
