@@ -5,6 +5,13 @@
 #include <string.h>
 
 const struct verb *const verb_table[] = {
+	&verb_run,
+	&verb_create,
+	&verb_exec,
+	&verb_pause,
+	&verb_wake,
+	&verb_stop,
+	&verb_gc,
 	&verb_completion,
 	NULL,
 };

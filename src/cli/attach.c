@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard input is read only as far as the supervisor has taken what was sent before (a window), so that a
+ * message - a signal, a new size - never waits behind input that the command does not read. */
+#include "cli/attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "event/event.h"
+#include "util/fdio.h"
+#include "util/jsonw.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+#define WINDOW    (256u << 10) /* of input that is under way */
+#define READ_SIZE 32768
+
+struct attach {
+	struct session *session;
+	const struct spec_exec *exec;
+	int signals;
+	uint64_t sent, taken; /* bytes of input */
+	bool input_ended, is_over, output_gone;
+	int n_terminations;
+	struct termios saved;
+	bool is_raw;
+	struct attach_outcome *outcome;
+};
+
+void attach_window(int fd, unsigned short *ret_rows, unsigned short *ret_columns)
+{
+	struct winsize size = {0};
+
+	if (ioctl(fd, TIOCGWINSZ, &size) < 0 || size.ws_row == 0 || size.ws_col == 0)
+		size = (struct winsize){.ws_row = 24, .ws_col = 80};
+	*ret_rows = size.ws_row;
+	*ret_columns = size.ws_col;
+}
+
+static void send_message(struct attach *attach, const char *request, const char *body)
+{
+	scoped_str struct str text = {0};
+
+	client_request(&text, request, slice_of(body));
+	(void)client_send(attach->session->client, WIRE_JSON,
+		str_slice(&text)); /* its end shows in the next read */
+}
+
+static void on_signal(struct attach *attach)
+{
+	struct signalfd_siginfo info;
+	char body[64];
+	unsigned short rows, columns;
+
+	if (read(attach->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (info.ssi_signo == SIGWINCH) {
+		attach_window(STDIN_FILENO, &rows, &columns);
+		snprintf(body, sizeof(body), "{\"rows\":%u,\"columns\":%u}", rows, columns);
+		send_message(attach, "resize", body);
+		return;
+	}
+	/* Asked a third time to end, it ends. */
+	if (++attach->n_terminations > 2) {
+		send_message(attach, "signal", "{\"signal\":9}");
+		return;
+	}
+	snprintf(body, sizeof(body), "{\"signal\":%u}", info.ssi_signo);
+	send_message(attach, "signal", body);
+}
+
+static void read_input(struct attach *attach)
+{
+	char buf[READ_SIZE];
+	ssize_t n = read(STDIN_FILENO, buf, sizeof(buf));
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		attach->input_ended = true;
+		n = 0; /* an empty frame is the end of file */
+	}
+	attach->sent += (uint64_t)n;
+	(void)client_send(
+		attach->session->client, WIRE_STDIN, (struct slice){.p = buf, .len = (size_t)n});
+}
+
+static int status_of(const json_t *row, struct attach_outcome *outcome)
+{
+	const json_t *signal = json_object_get(row, "signal");
+
+	outcome->was_signalled = signal != NULL;
+	if (outcome->timed_out)
+		return 124;
+	if (signal)
+		return 128 + (int)json_integer_value(signal);
+	return (int)json_integer_value(json_object_get(row, "exit_code"));
+}
+
+static void take_row(struct attach *attach, const json_t *row)
+{
+	struct attach_outcome *outcome = attach->outcome;
+	const char *result = json_string_value(json_object_get(row, "result"));
+
+	outcome->timed_out = json_is_true(json_object_get(row, "timed_out"));
+	outcome->oom_killed = json_is_true(json_object_get(row, "oom_killed"));
+	outcome->left_running = (int)json_integer_value(json_object_get(row, "left_running"));
+	outcome->exec_errno = result ? event_errno_find(slice_of(result)) : 0;
+	outcome->exit_status = status_of(row, outcome);
+	attach->is_over = true;
+}
+
+static int on_json(struct attach *attach, struct slice text, struct err *err)
+{
+	json_t *message = json_loadb(text.p, text.len, JSON_ALLOW_NUL, NULL);
+	const char *id = json_string_value(json_object_get(message, "exec"));
+	int r = 0;
+
+	if (json_object_get(message, "ok"))
+		r = client_check(message, err);
+	if (id)
+		snprintf(attach->outcome->exec_id, sizeof(attach->outcome->exec_id), "%.*s", ID_LEN,
+			id);
+	if (json_object_get(message, "stdin"))
+		attach->taken = (uint64_t)json_integer_value(json_object_get(message, "stdin"));
+	if (json_object_get(message, "row"))
+		take_row(attach, json_object_get(message, "row"));
+	json_decref(message);
+	return r;
+}
+
+/* Our reader has gone (`| head`): what still comes is dropped, and the command hears of it as it would
+ * from a pipe of its own. */
+static void pass_on(struct attach *attach, int fd, struct slice bytes)
+{
+	if (attach->output_gone)
+		return;
+	if (fdio_write_all(fd, bytes.p, bytes.len) == 0)
+		return;
+	attach->output_gone = true;
+	send_message(attach, "signal", "{\"signal\":13}");
+}
+
+static int on_frame(struct attach *attach, const struct wire_frame *frame, struct err *err)
+{
+	switch (frame->type) {
+	case WIRE_JSON:
+		return on_json(attach, frame->payload, err);
+	case WIRE_STDOUT:
+		pass_on(attach, STDOUT_FILENO, frame->payload);
+		return 0;
+	case WIRE_STDERR:
+		pass_on(attach, STDERR_FILENO, frame->payload);
+		return 0;
+	case WIRE_STDIN:
+	case WIRE_LINE:
+		return 0;
+	}
+	return 0;
+}
+
+static bool wants_input(const struct attach *attach)
+{
+	return attach->exec->has_stdin && !attach->input_ended &&
+	       attach->sent - attach->taken < WINDOW;
+}
+
+/* Frames that came, one after the other, until there is none. */
+static int take_frames(struct attach *attach, struct err *err)
+{
+	struct wire_frame frame;
+
+	while (!attach->is_over) {
+		int r = client_poll(attach->session->client, &frame);
+
+		if (r == -EAGAIN)
+			return 0;
+		if (r <= 0)
+			return err_set(err, -EPIPE,
+				"the supervisor of %s is gone: `cloche gc` mends what it left",
+				attach->session->id);
+		r = on_frame(attach, &frame, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int relay(struct attach *attach, struct err *err)
+{
+	while (!attach->is_over) {
+		struct pollfd fds[] = {{.fd = attach->signals, .events = POLLIN},
+			{.fd = wants_input(attach) ? STDIN_FILENO : -1, .events = POLLIN},
+			{.fd = client_fd(attach->session->client), .events = POLLIN},
+			{.fd = attach->session->seal_fd, .events = POLLIN}};
+		int r;
+
+		if (poll(fds, 4, -1) < 0 && errno != EINTR)
+			return err_set(err, -errno, "wait: %m");
+		if (fds[0].revents)
+			on_signal(attach);
+		if (fds[1].revents)
+			read_input(attach);
+		if (fds[3].revents)
+			session_serve_seal(attach->session);
+		r = fds[2].revents ? take_frames(attach, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int open_signals(sigset_t *ret_before)
+{
+	static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		sigaddset(&set, wanted[i]);
+	sigprocmask(SIG_BLOCK, &set, ret_before);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void make_raw(struct attach *attach)
+{
+	struct termios raw;
+
+	if (!attach->exec->terminal || tcgetattr(STDIN_FILENO, &attach->saved) < 0)
+		return;
+	raw = attach->saved;
+	cfmakeraw(&raw);
+	attach->is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+}
+
+static int ask_exec(struct session *session, const struct spec_exec *exec, bool lifeline)
+{
+	scoped_str struct str spec = {0}, body = {0}, text = {0};
+	struct jsonw j = jsonw_to(&body);
+
+	spec_exec_write(&spec, exec);
+	jsonw_object(&j);
+	jsonw_key(&j, "spec");
+	jsonw_raw(&j, str_slice(&spec));
+	jsonw_kbool(&j, "lifeline", lifeline);
+	jsonw_object_end(&j);
+	client_request(&text, "exec", str_slice(&body));
+	return client_send(session->client, WIRE_JSON, str_slice(&text));
+}
+
+int attach_exec(struct session *session, const struct spec_exec *exec, bool lifeline,
+	struct attach_outcome *ret_outcome, struct err *err)
+{
+	struct attach attach = {.session = session, .exec = exec, .outcome = ret_outcome};
+	sigset_t before;
+	int r;
+
+	*ret_outcome = (struct attach_outcome){0};
+	attach.signals = open_signals(&before);
+	make_raw(&attach);
+	r = ask_exec(session, exec, lifeline);
+	if (r < 0)
+		(void)err_set(err, r, "ask the supervisor of %s: %m", session->id);
+	else
+		r = relay(&attach, err);
+	if (attach.is_raw)
+		(void)tcsetattr(STDIN_FILENO, TCSADRAIN,
+			&attach.saved); /* a terminal that is gone needs none */
+	close(attach.signals);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+void attach_explain(const struct spec_exec *exec, const struct attach_outcome *outcome)
+{
+	const char *program = exec->command ? "/bin/sh" : exec->argv.items[0];
+
+	if (outcome->exec_errno == ENOENT)
+		log_warn("%s: command not found in the sandbox", program);
+	else if (outcome->exec_errno)
+		log_warn("%s: cannot be executed: %s", program, strerror(outcome->exec_errno));
+	if (outcome->timed_out)
+		log_warn("the command ran into its --timeout and was killed with all that it "
+		         "started");
+	if (outcome->oom_killed)
+		log_warn("the command was killed: the sandbox's memory limit (--memory) was "
+		         "reached");
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche gc: mends what supervisors left that were killed. */
+#include <stdio.h>
+
+#include "cli/verb.h"
+#include "launcher/mend.h"
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	int r = mend_all(cli->state_dir, cli->run_dir, 0, err);
+
+	if (r < 0)
+		return r;
+	if (cli->json)
+		printf("{\"mended\":%d}\n", r);
+	else if (!cli->quiet)
+		printf("%d sandbox%s mended\n", r, r == 1 ? "" : "es");
+	return 0;
+}
+
+const struct verb verb_gc = {
+	.name = "gc",
+	.class = VERB_CARE,
+	.usage = "",
+	.help = "mend records and remove what killed sandboxes left behind",
+	.run = run,
+};

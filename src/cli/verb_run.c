@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche run: the main job. A sandbox, a command in it, its summary; the record and the change sets stay. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/attach.h"
+#include "cli/run_options.h"
+
+#include "cli/verb.h"
+#include "launcher/mend.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+
+/* A file of the caller's: made with his rights only, where we are root for him. */
+static int write_file(const struct cli *cli, const char *path, struct slice text, struct err *err)
+{
+	scoped_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	int r;
+
+	if (fd < 0)
+		return err_set(err, -errno, "write '%s': %m", path);
+	if (fchown(fd, cli->uid, cli->gid) < 0 && errno != EPERM)
+		return err_set(err, -errno, "give '%s' to its owner: %m", path);
+	r = fdio_write_all(fd, text.p, text.len);
+	return r < 0 ? err_set(err, r, "write '%s': %m", path) : 0;
+}
+
+static int write_id(const struct cli *cli, const char *path, const char *id, struct err *err)
+{
+	scoped_mem char *line = mem_printf("%s\n", id);
+
+	return path ? write_file(cli, path, slice_of(line), err) : 0;
+}
+
+static int stop(struct session *session, struct err *err)
+{
+	return session_ask(
+		session, "stop", slice_of("{\"reason\":\"its command ended\"}"), NULL, err);
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct run_options *o = options;
+	struct attach_outcome outcome;
+	struct session session;
+	char id[ID_SIZE];
+	int r = run_options_finish(o, cli, args, n_args, err);
+
+	if (r < 0)
+		return r;
+	o->exec.exec->has_stdin = true; /* as any program that is run; exec asks for -i */
+	mend_look(cli->state_dir, cli->run_dir);
+	r = session_start(&session, cli, o->create.spec, err);
+	if (r < 0)
+		return r;
+	memcpy(id, session.id, sizeof(id));
+	r = write_id(cli, o->id_file, id, err);
+	if (r == 0)
+		r = attach_exec(&session, o->exec.exec, true, &outcome, err);
+	if (r == 0)
+		attach_explain(o->exec.exec, &outcome);
+	if (r == 0)
+		r = stop(&session, err);
+	session_done(&session);
+	return r < 0 ? r : outcome.exit_status;
+}
+
+const struct verb verb_run = {
+	.name = "run",
+	.class = VERB_RUN,
+	.usage = "[--] COMMAND [ARG...]",
+	.help = "run a command in a new sandbox, print the summary of what it did",
+	.groups = run_options_groups,
+	.options_size = sizeof(struct run_options),
+	.init = run_options_init,
+	.done = run_options_done,
+	.min_args = 0,
+	.max_args = VERB_MANY,
+	.is_command = true,
+	.check = run_options_check,
+	.run = run,
+};

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/program.h"
+
+extern char **environ;
+
+/* Where cloche-supervisor expects its descriptors: see its main.c. */
+enum {
+	CONTROL_AT = 3,
+	SPEC_AT,
+	SEAL_AT,
+	LOCK_AT,
+};
+
+static int make_folder(const char *state_dir, const char *name, mode_t mode, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s%s%s", state_dir, *name ? "/" : "", name);
+
+	if (mkdir(path, mode) == 0)
+		return chmod(path, mode) < 0 ? -errno : 0; /* whatever the umask took */
+	if (errno == EEXIST)
+		return 0;
+	if (errno == EACCES || errno == EPERM)
+		return err_set(err, -errno,
+			"make '%s': %m: Cloche needs root on the host, so run it with sudo", path);
+	return err_set(err, -errno, "make '%s': %m", path);
+}
+
+int launch_make_state(const char *state_dir, struct err *err)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} folders[] = {{"", 0711}, {"sandboxes", 0700}, {"records", 0711}, {"changes", 0711}};
+	scoped_mem char *above = mem_dup(state_dir);
+	char *slash = strrchr(above, '/');
+	int r = 0;
+
+	if (slash && slash != above) {
+		*slash = '\0';
+		(void)path_make_all(above, 0755); /* what is missing shows in the next step */
+	}
+	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+		r = make_folder(state_dir, folders[i].name, folders[i].mode, err);
+	return r;
+}
+
+static int own_folder(const char *state_dir, const char *kind, const char *id,
+	const struct spec *spec, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/%s/%s", state_dir, kind, id);
+
+	if (mkdir(path, 0700) < 0)
+		return err_set(err, -errno, "make '%s': %m", path);
+	if (spec && chown(path, spec->owner_uid, spec->owner_gid) < 0)
+		return err_set(err, -errno, "give '%s' to its owner: %m", path);
+	return 0;
+}
+
+/* Held from before the supervisor is there until it is gone: gc leaves a locked folder alone. */
+static int take_lock(const char *state_dir, const char *id, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/sandboxes/%s/lock", state_dir, id);
+	scoped_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -errno, "lock '%s': %m", path);
+	return take_fd(&fd);
+}
+
+static int spec_file(const struct spec *spec, struct err *err)
+{
+	scoped_fd int fd = memfd_create("spec", MFD_CLOEXEC);
+	scoped_str struct str text = {0};
+	int r;
+
+	if (fd < 0)
+		return err_set(err, -errno, "make a memory file: %m");
+	spec_write(&text, spec);
+	r = fdio_write_all(fd, text.p, text.len);
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return err_set(err, r < 0 ? r : -errno, "write the spec: %m");
+	return take_fd(&fd);
+}
+
+/* All of from[] lie above LOCK_AT, so that no dup2 lands on one that is still wanted. */
+static int spawn(char *const argv[], int stdout_fd, const int from[4], pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	int r;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+	posix_spawn_file_actions_adddup2(&actions, stdout_fd < 0 ? 0 : stdout_fd, 1);
+	/* A supervisor that held our stderr would keep a pipeline waiting after we are gone. */
+	if (!getenv("CLOCHE_DEBUG"))
+		posix_spawn_file_actions_adddup2(&actions, 0, 2);
+	for (int i = 0; i < 4; i++)
+		if (from[i] >= 0)
+			posix_spawn_file_actions_adddup2(&actions, from[i], CONTROL_AT + i);
+	r = posix_spawn(ret_pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+static int above(int *fd)
+{
+	int high = fcntl(*fd, F_DUPFD_CLOEXEC, LOCK_AT + 1);
+
+	if (high < 0)
+		return -errno;
+	close(*fd);
+	*fd = high;
+	return 0;
+}
+
+static int open_sockets(int control[2], int seal[2], struct err *err)
+{
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0 ||
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, seal) < 0)
+		return err_set(err, -errno, "make sockets: %m");
+	r = above(&control[1]);
+	if (r == 0)
+		r = above(&seal[1]);
+	return r < 0 ? err_set(err, r, "move a descriptor: %m") : 0;
+}
+
+static int start_process(const char *state_dir, const char *run_dir, const struct spec *spec,
+	int lock, struct launch *launch, struct err *err)
+{
+	scoped_str struct str program = {0};
+	scoped_fd int spec_fd = -1, control = -1, seal = -1, control_far = -1, seal_far = -1;
+	int pair[2] = {-1, -1}, seal_pair[2] = {-1, -1};
+	int r = program_find("cloche-supervisor", &program, err);
+
+	if (r == 0)
+		r = open_sockets(pair, seal_pair, err);
+	control = pair[0];
+	control_far = pair[1];
+	seal = seal_pair[0];
+	seal_far = seal_pair[1];
+	if (r == 0)
+		r = spec_fd = spec_file(spec, err);
+	if (r < 0 || (r = above(&spec_fd)) < 0)
+		return r;
+	r = spawn((char *[]){program.p, (char *)"run", launch->id, (char *)state_dir,
+			  (char *)run_dir, NULL},
+		-1, (int[]){control_far, spec_fd, seal_far, lock}, &launch->pid);
+	if (r < 0)
+		return err_set(err, r, "start '%s': %m", program.p);
+	launch->control_fd = take_fd(&control);
+	launch->seal_fd = take_fd(&seal);
+	return 0;
+}
+
+int launch_start(const char *state_dir, const char *run_dir, const struct spec *spec,
+	struct launch *ret_launch, struct err *err)
+{
+	struct launch launch = {.control_fd = -1, .seal_fd = -1};
+	scoped_fd int lock = -1;
+	int r = launch_make_state(state_dir, err);
+
+	id_new("sb", launch.id);
+	if (r == 0)
+		r = own_folder(state_dir, "sandboxes", launch.id, NULL, err);
+	if (r == 0)
+		r = own_folder(state_dir, "changes", launch.id, spec, err);
+	if (r < 0)
+		return r;
+	r = lock = take_lock(state_dir, launch.id, err);
+	if (r >= 0)
+		r = above(&lock);
+	if (r >= 0)
+		r = start_process(state_dir, run_dir, spec, lock, &launch, err);
+	if (r < 0)
+		return r;
+	*ret_launch = launch;
+	return 0;
+}
+
+#define HELPER_ARGS 8
+
+int launch_helper(char *const args[], int seal_fd, int stdout_fd, pid_t *ret_pid, struct err *err)
+{
+	scoped_str struct str program = {0};
+	scoped_fd int seal = seal_fd < 0 ? -1 : fcntl(seal_fd, F_DUPFD_CLOEXEC, LOCK_AT + 1);
+	char *argv[HELPER_ARGS + 2] = {0};
+	int r = program_find("cloche-supervisor", &program, err);
+
+	if (r < 0)
+		return r;
+	argv[0] = program.p;
+	for (size_t i = 0; i < HELPER_ARGS && args[i]; i++)
+		argv[i + 1] = args[i];
+	r = spawn(argv, stdout_fd, (int[]){-1, -1, seal, -1}, ret_pid);
+	return r < 0 ? err_set(err, r, "start '%s': %m", program.p) : 0;
+}
