@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names below an open folder: no link is followed on the way, none leads out, no mount is crossed. */
+#ifndef MANIFEST_BENEATH_H
+#define MANIFEST_BENEATH_H
+
+#include <sys/stat.h>
+
+/* openat2; -EXDEV, -ELOOP where the way leads out or over a link. Close-on-exec. */
+int beneath_open(int dirfd, const char *path, int flags);
+/* Opens the folder that holds path; *ret_name points at the last part, in path. */
+int beneath_open_parent(int dirfd, const char *path, const char **ret_name);
+/* lstat(). */
+int beneath_stat(int dirfd, const char *path, struct stat *ret_st);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/change_set.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "manifest/journal.h"
+#include "util/base64.h"
+#include "util/clock.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/str.h"
+
+#define FILE_MAX (4 << 20)
+
+/* A member that holds bytes: "<key>_b64" where it is not UTF-8. NULL where there is none or it holds NUL. */
+static char *get_bytes(const json_t *object, const char *key)
+{
+	scoped_mem char *b64_key = mem_printf("%s_b64", key);
+	const json_t *text = json_object_get(object, key), *b64 = json_object_get(object, b64_key);
+	scoped_str struct str out = {0};
+
+	if (!b64)
+		return mem_dup(json_string_value(text));
+	if (!json_is_string(b64) || base64_decode(slice_of(json_string_value(b64)), &out) < 0 ||
+		memchr(out.p, '\0', out.len))
+		return NULL;
+	return str_take(&out);
+}
+
+static int64_t get_int(const json_t *object, const char *key, int64_t otherwise)
+{
+	const json_t *v = json_object_get(object, key);
+
+	return json_is_integer(v) ? (int64_t)json_integer_value(v) : otherwise;
+}
+
+static void layer_done(struct change_layer *layer)
+{
+	free(layer->guest);
+	free(layer->lower);
+	free(layer->upper);
+}
+
+void change_set_free(struct change_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->n_layers; i++)
+		layer_done(&set->layers[i]);
+	free(set->layers);
+	journal_free(set->journal);
+	free(set->dir);
+	free(set);
+}
+
+static int add_layer(struct change_set *set, const json_t *object, const char *lower_key, int n)
+{
+	int64_t uid = get_int(object, "owner_uid", 0), gid = get_int(object, "owner_gid", 0);
+	int64_t base = get_int(object, "id_base", 0);
+	struct change_layer *layer;
+	char *upper;
+
+	if (set->n_layers >= CHANGE_SET_LAYERS_MAX)
+		return -E2BIG;
+	set->layers = mem_grow(set->layers, set->n_layers + 1, sizeof(*set->layers));
+	layer = &set->layers[set->n_layers++];
+	*layer = (struct change_layer){.n = n};
+	layer->guest = get_bytes(object, "guest");
+	layer->lower = get_bytes(object, lower_key);
+	upper = get_bytes(object, "upper");
+	if (upper && upper[0] != '/') {
+		layer->upper = mem_printf("%s/%s", set->dir, upper);
+		free(upper);
+	} else {
+		layer->upper = upper;
+	}
+	if (!layer->guest || !layer->lower || !layer->upper || layer->guest[0] != '/' ||
+		layer->lower[0] != '/' || uid < 0 || uid > UINT32_MAX || gid < 0 ||
+		gid > UINT32_MAX || base < 0 || base > UINT32_MAX)
+		return -EBADMSG;
+	layer->owner_uid = (uid_t)uid;
+	layer->owner_gid = (gid_t)gid;
+	layer->id_base = (uint32_t)base;
+	return 0;
+}
+
+static int add_layers(struct change_set *set, const json_t *root)
+{
+	const json_t *mounts = json_object_get(root, "mounts"),
+		     *own = json_object_get(root, "root");
+	const json_t *object;
+	size_t i;
+	int r;
+
+	json_array_foreach(mounts, i, object)
+	{
+		int64_t n = get_int(object, "n", -1);
+
+		if (n < 0 || n > INT32_MAX)
+			return -EBADMSG;
+		r = add_layer(set, object, "host", (int)n);
+		if (r < 0)
+			return r;
+	}
+	json_array_foreach(own, i, object)
+	{
+		r = add_layer(set, object, "lower", -1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int parse(struct change_set *set, const struct str *text)
+{
+	json_error_t why;
+	json_t *root = json_loadb(text->p ? text->p : "", text->len, JSON_REJECT_DUPLICATES, &why);
+	int r;
+
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return -EBADMSG;
+	}
+	set->created_ns = get_int(root, "created_ns", set->created_ns);
+	r = add_layers(set, root);
+	json_decref(root);
+	return r;
+}
+
+/* Whoever may write this file chooses where apply writes as root. */
+static int read_trusted(int dirfd, struct str *out, int64_t *ret_written_ns)
+{
+	scoped_fd int fd = openat(dirfd, "changes.json", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & 022))
+		return -EPERM;
+	*ret_written_ns = st.st_mtim.tv_sec * CLOCK_NS_PER_S + st.st_mtim.tv_nsec;
+	return fdio_read_all(fd, FILE_MAX, out);
+}
+
+int change_set_open(const char *dir, struct change_set **ret_set, struct err *err)
+{
+	scoped(change_set) struct change_set *set = new0(struct change_set);
+	scoped_str struct str text = {0};
+	scoped_fd int dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (dirfd < 0)
+		return err_set(err, -errno, "change set '%s': %m", dir);
+	set->dir = mem_dup(dir);
+	r = read_trusted(dirfd, &text, &set->created_ns);
+	if (r < 0)
+		return err_set(err, r, "change set '%s/changes.json': %m", dir);
+	r = parse(set, &text);
+	if (r < 0)
+		return err_set(err, r, "change set '%s/changes.json' is not one of ours", dir);
+	r = journal_open(dir, &set->journal, err);
+	if (r < 0)
+		return r;
+	*ret_set = take(&set);
+	return 0;
+}
+
+const struct change_layer *change_set_find(
+	const struct change_set *set, struct slice guest_path, struct slice *ret_rest)
+{
+	const struct change_layer *best = NULL;
+	size_t best_len = 0;
+
+	for (size_t i = 0; i < set->n_layers; i++) {
+		struct slice guest = slice_of(set->layers[i].guest);
+
+		if (!path_is_beneath(guest_path, guest) || (best && guest.len <= best_len))
+			continue;
+		best = &set->layers[i];
+		best_len = guest.len;
+	}
+	if (best && guest_path.len > best_len && best_len > 1)
+		best_len++;
+	if (best)
+		*ret_rest = (struct slice){
+			.p = guest_path.p + best_len, .len = guest_path.len - best_len};
+	return best;
+}
+
+uint32_t change_set_inner_id(const struct change_layer *layer, uint32_t id, uint32_t owner)
+{
+	if (layer->n < 0 || owner == 0)
+		return id;
+	if (id == owner)
+		return 0;
+	if (id == 0)
+		return owner < CHANGE_SET_ID_RANGE ? owner : CHANGE_SET_SPARE_ID;
+	return id;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sandbox's change set on disk: <state>/changes/<id>/, as docs/change-sets.md says.
+ *
+ * changes.json, written when the sandbox is made, says which host folders lie below which uppers;
+ * journal.jsonl, written here, what has been applied or discarded since. */
+#ifndef MANIFEST_CHANGE_SET_H
+#define MANIFEST_CHANGE_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "util/digest.h"
+#include "util/err.h"
+#include "util/scoped.h"
+#include "util/slice.h"
+
+#define CHANGE_SET_LAYERS_MAX 256
+#define CHANGE_SET_ID_RANGE   65536u /* host ids of one sandbox */
+#define CHANGE_SET_SPARE_ID \
+	65533u /* where the host's 0 goes inside when the owner left it no place */
+
+/* One overlay. */
+struct change_layer {
+	int n;           /* number of the mount; -1 for the root's own layers */
+	char *guest;     /* where it is mounted inside */
+	char *lower;     /* the host folder below */
+	char *upper;     /* absolute */
+	uid_t owner_uid; /* of the host folder: 0 inside */
+	gid_t owner_gid;
+	uint32_t id_base; /* first host id of the sandbox */
+};
+
+struct change_set {
+	char *dir;
+	struct change_layer *layers; /* mounts first, in their order */
+	size_t n_layers;
+	int64_t created_ns; /* wall clock when the sandbox was made: what changed below later, the host changed */
+	struct journal *journal;
+};
+
+/* -ENOENT where there is none. Refuses a changes.json that others than root or the caller may write. */
+int change_set_open(const char *dir, struct change_set **ret_set, struct err *err);
+void change_set_free(struct change_set *set);
+SCOPED_TYPE(change_set)
+
+/* The layer that holds an absolute path inside, the deepest one; NULL where none does. *ret_rest is the path
+ * in the layer, "" for its top. */
+const struct change_layer *change_set_find(
+	const struct change_set *set, struct slice guest_path, struct slice *ret_rest);
+
+/* An id of the host folder as the sandbox sees it: the folder's owner is 0 inside, the host's 0 takes the owner's
+ * place. CHANGE_SET_ID_RANGE and up: it has none inside. owner is owner_uid or owner_gid. */
+uint32_t change_set_inner_id(const struct change_layer *layer, uint32_t id, uint32_t owner);
+
+#endif

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/changes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "manifest/beneath.h"
+#include "manifest/content.h"
+#include "manifest/journal.h"
+#include "manifest/manifest_internal.h"
+#include "manifest/runs_on_host.h"
+#include "manifest/scan.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+#define PACKAGE_MAX (1 << 20) /* bytes of a package.json that are looked at */
+#define WRITERS_MAX 64        /* names of processes or execs kept for one path */
+
+static void side_done(struct change_side *side)
+{
+	free(side->target);
+}
+
+static void change_done(struct change *c)
+{
+	free(c->path);
+	free(c->from);
+	free(c->data);
+	free(c->processes);
+	free(c->execs);
+	side_done(&c->before);
+	side_done(&c->after);
+}
+
+void changes_free(struct changes *changes)
+{
+	if (!changes)
+		return;
+	for (size_t i = 0; i < changes->n_items; i++)
+		change_done(&changes->items[i]);
+	free(changes->items);
+	free(changes->root);
+	free(changes->unread);
+	free(changes);
+}
+
+struct change *changes_add(struct changes *changes, enum change_kind kind, char *path)
+{
+	struct change *c;
+
+	if ((changes->n_items & (changes->n_items - 1)) == 0)
+		changes->items = mem_grow(changes->items,
+			changes->n_items ? changes->n_items * 2 : 1, sizeof(*changes->items));
+	c = &changes->items[changes->n_items++];
+	*c = (struct change){.kind = kind, .path = path};
+	return c;
+}
+
+/* A folder's contents follow it at once: the slash sorts before every other byte. */
+static int compare_paths(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	if (*a == *b)
+		return 0;
+	if (!*a || !*b)
+		return *a ? 1 : -1;
+	if (*a == '/' || *b == '/')
+		return *a == '/' ? -1 : 1;
+	return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+	int r = compare_paths(x->path, y->path);
+
+	if (r)
+		return r;
+	/* What was taken away at a path comes before what was put there. */
+	return (x->kind != CHANGE_REMOVED) - (y->kind != CHANGE_REMOVED);
+}
+
+void changes_sort(struct changes *changes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < changes->n_items; i++) {
+		if (changes->items[i].kind == CHANGE_NONE)
+			change_done(&changes->items[i]);
+		else
+			changes->items[n++] = changes->items[i];
+	}
+	changes->n_items = n;
+	if (n > 0)
+		qsort(changes->items, n, sizeof(*changes->items), compare_changes);
+}
+
+bool changes_is_listed(const struct change *change)
+{
+	return change->kind != CHANGE_NONE && !(change->flags & (CHANGE_QUIET | CHANGE_SKIPPED));
+}
+
+const char *changes_shown_path(const struct change *change)
+{
+	return change->kind == CHANGE_REMOVED && change->from ? change->from : change->path;
+}
+
+static mode_t type_of(const struct change *c)
+{
+	return (c->after.mode ? c->after.mode : c->before.mode) & S_IFMT;
+}
+
+/* Whether what lies below a folder says that it came or went. */
+static bool goes_without_saying(const struct changes *changes, size_t i)
+{
+	const struct change *c = &changes->items[i];
+	bool removed = c->kind == CHANGE_REMOVED;
+
+	if (!S_ISDIR(type_of(c)) || (c->kind != CHANGE_ADDED && !removed))
+		return false;
+	for (size_t k = i + 1; k < changes->n_items; k++) {
+		const struct change *other = &changes->items[k];
+
+		if (!path_is_beneath(slice_of(other->path), slice_of(c->path)))
+			return false;
+		if (other->kind != CHANGE_NONE && (other->kind == CHANGE_REMOVED) == removed)
+			return true;
+	}
+	return false;
+}
+
+static int read_package(int dirfd, const char *path, struct str *out)
+{
+	const char *name;
+	struct stat st;
+	scoped_fd int parent = beneath_open_parent(dirfd, path, &name);
+	scoped_fd int fd = parent < 0 ? parent : content_open(parent, name, &st);
+
+	return fd < 0 ? fd : fdio_read_all(fd, PACKAGE_MAX, out);
+}
+
+/* Scripts come from the lower folder and the upper as they are now. */
+static bool package_differs(const struct change_layer *layer, const struct change *c)
+{
+	scoped_fd int lower = scan_open_lower(layer->lower);
+	scoped_fd int upper = open(layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	scoped_str struct str before = {0}, after = {0};
+
+	if (c->kind == CHANGE_MODE || c->kind == CHANGE_REMOVED)
+		return false;
+	if (lower < 0 || upper < 0)
+		return true;
+	if (c->before.mode && read_package(lower, c->from ? c->from : c->path, &before) < 0)
+		return true;
+	if (read_package(c->data ? lower : upper, c->data ? c->data : c->path, &after) < 0)
+		return true;
+	return runs_on_host_scripts_differ(str_slice(&before), str_slice(&after));
+}
+
+static bool runs_on_host(const struct change_layer *layer, const struct change *c)
+{
+	if (layer->n < 0 || !runs_on_host_reason(c->path) || S_ISDIR(type_of(c)))
+		return false;
+	return !runs_on_host_is_package(c->path) || package_differs(layer, c);
+}
+
+/* By content where that is known, else by the time of change, which nobody can set. */
+static bool host_has_changed(const struct change_set *set, int n, const struct change *c)
+{
+	const char *known, *base = c->from ? c->from : c->path;
+
+	if (c->before.mode == 0 || S_ISDIR(c->before.mode) || c->before.ctime_ns <= set->created_ns)
+		return false;
+	known = journal_find_content(set->journal, n, slice_of(base));
+	return !known || strcmp(known, c->before.sha256) != 0;
+}
+
+/* Applied or discarded in the state in which it is now. */
+static bool is_settled(const struct change_set *set, int n, const struct change *c)
+{
+	const struct journal_entry *e =
+		journal_find(set->journal, n, slice_of(c->path), c->kind == CHANGE_REMOVED);
+
+	return e && strcmp(e->state, c->state) == 0;
+}
+
+static void finish_one(
+	const struct change_set *set, const struct change_layer *layer, struct change *c)
+{
+	c->skipped_len = scan_skipped_len(c->path);
+	if (c->skipped_len > 0)
+		c->flags |= CHANGE_SKIPPED;
+	if ((S_ISREG(c->after.mode) && !c->after.sha256[0]) ||
+		(S_ISREG(c->before.mode) && !c->before.sha256[0]))
+		c->flags |= CHANGE_UNREAD;
+	scan_side_state(c, c->state);
+	if (is_settled(set, layer->n, c)) {
+		c->kind = CHANGE_NONE;
+		return;
+	}
+	if (host_has_changed(set, layer->n, c))
+		c->flags |= CHANGE_HOST_CHANGED;
+	if (runs_on_host(layer, c))
+		c->flags |= CHANGE_RUNS_ON_HOST;
+}
+
+/* Paths below the folder that was asked for, as the root of the list is that one. */
+static void cut_paths(struct changes *changes, const char *below)
+{
+	size_t len = strlen(below);
+
+	for (size_t i = 0; len > 0 && i < changes->n_items; i++) {
+		struct change *c = &changes->items[i];
+		char *rest = mem_dup(c->path[len] == '/' ? c->path + len + 1 : ".");
+
+		free(c->path);
+		c->path = rest;
+		if (c->from && path_is_beneath(slice_of(c->from), slice_of(below))) {
+			rest = mem_dup(c->from[len] == '/' ? c->from + len + 1 : ".");
+			free(c->from);
+			c->from = rest;
+		}
+	}
+}
+
+static struct changes *changes_new(const struct changes_query *query)
+{
+	struct changes *changes = new0(struct changes);
+	const char *guest = query->layer->guest;
+
+	changes->n = query->layer->n;
+	changes->cow = query->layer->n >= 0;
+	changes->layer = query->layer;
+	if (!query->below[0])
+		changes->root = mem_dup(guest);
+	else
+		changes->root =
+			mem_printf("%s/%s", strcmp(guest, "/") == 0 ? "" : guest, query->below);
+	return changes;
+}
+
+int changes_read(const struct change_set *set, const struct changes_query *query,
+	struct changes **ret_changes, struct err *err)
+{
+	scoped(changes) struct changes *changes = changes_new(query);
+	int r;
+
+	if (geteuid() != 0)
+		return err_set(err, -EPERM, "reading what changed needs root");
+	r = scan_layer(set, query, changes, err);
+	if (r < 0)
+		return err_wrap(err, r, "changes below '%s'", changes->root);
+	for (size_t i = 0; i < changes->n_items; i++)
+		if (changes->items[i].kind != CHANGE_NONE)
+			finish_one(set, query->layer, &changes->items[i]);
+	changes_sort(changes);
+	for (size_t i = 0; i < changes->n_items; i++)
+		if (goes_without_saying(changes, i))
+			changes->items[i].flags |= CHANGE_QUIET;
+	cut_paths(changes, query->below);
+	*ret_changes = take(&changes);
+	return 0;
+}
+
+static void list_add(struct changes_list *list, struct changes *changes)
+{
+	list->roots = mem_grow(list->roots, list->n + 1, sizeof(*list->roots));
+	list->roots[list->n++] = changes;
+}
+
+static void read_into(
+	const struct change_set *set, const struct changes_query *query, struct changes_list *list)
+{
+	struct changes *changes = NULL;
+	struct err err;
+
+	if (changes_read(set, query, &changes, &err) < 0) {
+		changes = changes_new(query);
+		changes->unread = mem_dup(err.msg);
+	}
+	list_add(list, changes);
+}
+
+static size_t count_files(const struct changes *changes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < changes->n_items; i++) {
+		mode_t mode = changes->items[i].after.mode;
+
+		n += mode != 0 && !S_ISDIR(mode);
+	}
+	return n;
+}
+
+/* Keeps the number of a root's files, not their names. */
+static void count_only(struct changes *changes)
+{
+	changes->counted = true;
+	changes->n_files = count_files(changes);
+	for (size_t i = 0; i < changes->n_items; i++)
+		change_done(&changes->items[i]);
+	changes->n_items = 0;
+}
+
+/* Folders of the root's own layers; nothing for one that a mount covers. */
+static void read_own(const struct change_set *set, struct changes_list *list)
+{
+	static const struct {
+		const char *path;
+		bool count;
+	} own[] = {{"/etc", false}, {"/usr/local", false}, {"/root", true}, {"/home", true}};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		struct slice below;
+		struct changes_query query = {.count_only = own[i].count};
+
+		query.layer = change_set_find(set, slice_of(own[i].path), &below);
+		if (!query.layer || query.layer->n >= 0)
+			continue;
+		query.below = below.p;
+		read_into(set, &query, list);
+		if (own[i].count)
+			count_only(list->roots[list->n - 1]);
+	}
+}
+
+int changes_read_all(const struct change_set *set, struct changes_list *ret_list, struct err *err)
+{
+	*ret_list = (struct changes_list){0};
+	if (geteuid() != 0)
+		return err_set(err, -EPERM, "reading what changed needs root");
+	for (size_t i = 0; i < set->n_layers; i++) {
+		struct changes_query query = {.layer = &set->layers[i], .below = ""};
+
+		if (set->layers[i].n >= 0)
+			read_into(set, &query, ret_list);
+	}
+	read_own(set, ret_list);
+	return 0;
+}
+
+void changes_list_done(struct changes_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		changes_free(list->roots[i]);
+	free(list->roots);
+	*list = (struct changes_list){0};
+}
+
+int changes_keep_seen(struct change_set *set, const struct changes_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct changes *changes = list->roots[i];
+
+		for (size_t k = 0; changes->cow && k < changes->n_items; k++) {
+			const struct change *c = &changes->items[k];
+			struct journal_entry seen = {.act = JOURNAL_SEEN};
+			int r;
+
+			if (!c->before.sha256[0] || c->before.ctime_ns > set->created_ns)
+				continue;
+			memcpy(seen.sha256, c->before.sha256, sizeof(seen.sha256));
+			r = journal_add(set->journal, changes->n,
+				slice_of(c->from ? c->from : c->path), &seen);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static struct slice *keep_names(size_t (*get)(void *, struct slice, struct slice *, size_t),
+	void *data, struct slice path, size_t *ret_n)
+{
+	struct slice names[WRITERS_MAX];
+	size_t n = get ? get(data, path, names, WRITERS_MAX) : 0;
+	struct slice *kept = n > 0 ? new0_n(struct slice, n) : NULL;
+
+	if (n > 0)
+		memcpy(kept, names, n * sizeof(*kept));
+	*ret_n = n;
+	return kept;
+}
+
+void changes_join(struct changes *changes, const struct changes_writers *writers)
+{
+	for (size_t i = 0; i < changes->n_items; i++) {
+		struct change *c = &changes->items[i];
+		scoped_str struct str path = {0};
+
+		free(c->processes);
+		free(c->execs);
+		path_resolve(slice_of(changes->root), slice_of(changes_shown_path(c)), &path);
+		c->processes = keep_names(
+			writers->processes, writers->data, str_slice(&path), &c->n_processes);
+		c->execs = keep_names(writers->execs, writers->data, str_slice(&path), &c->n_execs);
+	}
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sandbox changed below one root: the list, by content and never by time.
+ *
+ * changes_read() compares an upper with the host folder below it, sandbox running or gone. Directories stand in
+ * the list for apply; those that say nothing beyond the files in them are marked CHANGE_QUIET and are
+ * neither counted nor shown. How the list is made: manifest/scan.h. */
+#ifndef MANIFEST_CHANGES_H
+#define MANIFEST_CHANGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "manifest/change_set.h"
+#include "util/digest.h"
+#include "util/err.h"
+#include "util/scoped.h"
+#include "util/slice.h"
+#include "util/str.h"
+
+enum change_kind {
+	CHANGE_NONE, /* taken out of the list */
+	CHANGE_ADDED,
+	CHANGE_REMOVED,
+	CHANGE_CHANGED,
+	CHANGE_RENAMED,
+	CHANGE_MODE, /* mode, owner or user attributes only */
+	CHANGE_N_KINDS
+};
+
+#define CHANGE_QUIET        1u   /* a folder that goes without saying */
+#define CHANGE_SKIPPED      2u   /* below a .git or node_modules: counted there, not listed */
+#define CHANGE_RUNS_ON_HOST 4u   /* the host would run it, or what it names */
+#define CHANGE_HOST_CHANGED 8u   /* the host's file is not the one the sandbox started from */
+#define CHANGE_OWNER        16u  /* owner or group differ from the file below */
+#define CHANGE_ATTRIBUTES   32u  /* user.* attributes differ */
+#define CHANGE_REPLACED     64u  /* REMOVED: something of another type stands at its path now */
+#define CHANGE_UNREAD       128u /* a hash is missing: too large, or it could not be read */
+
+/* A file on one side. */
+struct change_side {
+	mode_t mode; /* with type; 0 where there is nothing */
+	uid_t uid;   /* as on disk */
+	gid_t gid;
+	int64_t size;
+	int64_t mtime_ns, ctime_ns;
+	char sha256[DIGEST_HEX_SIZE]; /* regular files; "" where not read */
+	char attributes
+		[DIGEST_HEX_SIZE]; /* sum of the user.* attributes; "" where there are none */
+	char *target;              /* links */
+};
+
+struct change {
+	enum change_kind kind;
+	unsigned flags;
+	char *path; /* below the root, as the sandbox sees it; "." is the root itself */
+	char *from; /* RENAMED: its old path. Others inside a renamed folder: the path there. Else NULL */
+	char *data; /* where below its data lies, for a file that has none of its own above; else NULL */
+	struct change_side before, after;
+	char state[DIGEST_HEX_SIZE];     /* of the upper's side, for the journal */
+	size_t skipped_len;              /* SKIPPED: this much of path is the skipped folder */
+	struct slice *processes, *execs; /* who wrote it: changes_join(); borrowed from there */
+	size_t n_processes, n_execs;
+};
+
+struct changes {
+	char *root;                       /* absolute, inside */
+	int n;                            /* mount number, -1 for the root's own layers */
+	bool cow;                         /* can be applied */
+	const struct change_layer *layer; /* borrowed from the set */
+	struct change *items;             /* in path order */
+	size_t n_items;
+	bool counted; /* only n_files says something: nothing is listed */
+	size_t n_files;
+	char *unread; /* a sentence where something could not be read, else NULL */
+};
+
+/* Which changes: all of a layer, or what lies at or below one of its folders. */
+struct changes_query {
+	const struct change_layer *layer;
+	const char *below; /* "" for all, else a path in the layer without slash at either end */
+	bool count_only;   /* no hashes: only kinds and paths */
+};
+
+/* Needs root: marks and files of other ids. */
+int changes_read(const struct change_set *set, const struct changes_query *query,
+	struct changes **ret_changes, struct err *err);
+void changes_free(struct changes *changes);
+SCOPED_TYPE(changes)
+
+/* All roots of a set: each mount, then of the root's own layers /etc and /usr/local, and /root and /home, of which
+ * only the agent's files are counted. A root that cannot be read is there with its sentence in unread. */
+struct changes_list {
+	struct changes **roots;
+	size_t n;
+};
+int changes_read_all(const struct change_set *set, struct changes_list *ret_list, struct err *err);
+void changes_list_done(struct changes_list *list);
+/* Remembers what the host's files below hold that it has not touched so far, so that a later touch without new content
+ * is not taken for a change. Call once, at the end of a run. */
+int changes_keep_seen(struct change_set *set, const struct changes_list *list);
+
+/* Who wrote a path (absolute, inside): fills up to max and returns how many. Slices must live as long
+ * as the changes. */
+struct changes_writers {
+	size_t (*processes)(void *data, struct slice path, struct slice *ret, size_t max);
+	size_t (*execs)(void *data, struct slice path, struct slice *ret, size_t max);
+	void *data;
+};
+void changes_join(struct changes *changes, const struct changes_writers *writers);
+
+/* For those who build lists. */
+struct change *changes_add(
+	struct changes *changes, enum change_kind kind, char *path); /* takes path */
+void changes_sort(struct changes *changes);
+bool changes_is_listed(const struct change *change); /* not QUIET, SKIPPED or NONE */
+/* The path in the words of before or after: REMOVED in a renamed folder was elsewhere. */
+const char *changes_shown_path(const struct change *change);
+
+#endif

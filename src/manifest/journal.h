@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was applied to the host or discarded of a change set, so that neither happens twice.
+ *
+ * A line is written and synced before the act where the act alone could not be told afterwards (renames), after
+ * it otherwise. A path that was dealt with in one state is dealt with until the sandbox changes it again. */
+#ifndef MANIFEST_JOURNAL_H
+#define MANIFEST_JOURNAL_H
+
+#include <stdbool.h>
+
+#include "util/digest.h"
+#include "util/err.h"
+#include "util/scoped.h"
+#include "util/slice.h"
+
+struct journal;
+
+/* Reads <dir>/journal.jsonl; one that is not there is empty. Lines torn by a power cut are passed over. */
+int journal_open(const char *dir, struct journal **ret_journal, struct err *err);
+void journal_free(struct journal *journal);
+SCOPED_TYPE(journal)
+
+enum journal_act {
+	JOURNAL_APPLIED,
+	JOURNAL_DISCARDED,
+	JOURNAL_SEEN, /* what the host's file held while nobody there had touched it */
+};
+
+struct journal_entry {
+	enum journal_act act;
+	bool removed; /* the act took the path away; kept apart from what was put there */
+	char state[DIGEST_HEX_SIZE];  /* of the change; "" for SEEN */
+	char sha256[DIGEST_HEX_SIZE]; /* of the host's file from then on; "" where it is no file */
+};
+
+/* The last act on a path of mount n, NULL where there was none. */
+const struct journal_entry *journal_find(
+	const struct journal *journal, int n, struct slice path, bool removed);
+/* What the host's file is known to hold, by whatever act; NULL where that is not known. */
+const char *journal_find_content(const struct journal *journal, int n, struct slice path);
+/* Where a path of the host folder is now, after the renames that were applied. Writes to *ret_path (which the caller
+ * frees) and returns true where that is another place. */
+bool journal_moved(const struct journal *journal, int n, struct slice path, char **ret_path);
+
+/* Each adds a line; sync it before the act it stands for, or before telling the user that it is done. */
+int journal_add(
+	struct journal *journal, int n, struct slice path, const struct journal_entry *entry);
+int journal_add_rename(struct journal *journal, int n, struct slice from, struct slice to);
+int journal_sync(struct journal *journal);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/runs_on_host.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* A pattern without slash is a name in any folder; with one at the end, everything in such a folder; otherwise
+ * the last parts of a path. A * at the end stands for the rest of a name. */
+static const struct {
+	const char *pattern, *reason;
+} rules[] = {
+	{".git/info/attributes", "git filter"},
+	{".git", "git folder"},
+	{".gitmodules", "git submodules"},
+	{".husky/", "git hook"},
+	{".githooks/", "git hook"},
+	{".pre-commit-config.yaml", "git hook"},
+	{"lefthook.yml", "git hook"},
+	{".lefthook.yml", "git hook"},
+	{".envrc", "shell set-up"},
+	{".autoenv.zsh", "shell set-up"},
+	{"mise.toml", "shell set-up"},
+	{".mise.toml", "shell set-up"},
+	{".vscode/tasks.json", "editor task"},
+	{".vscode/launch.json", "editor task"},
+	{".vscode/settings.json", "editor setting"},
+	{".vscode/extensions.json", "editor setting"},
+	{".code-workspace", "editor setting"},
+	{".idea/", "editor setting"},
+	{".fleet/", "editor setting"},
+	{".zed/", "editor setting"},
+	{".nvim.lua", "editor setting"},
+	{".nvimrc", "editor setting"},
+	{".vimrc", "editor setting"},
+	{".exrc", "editor setting"},
+	{".dir-locals.el", "editor setting"},
+	{".devcontainer/", "editor container"},
+	{".devcontainer.json", "editor container"},
+	{".claude/settings*", "agent setting"},
+	{".claude/hooks/", "agent setting"},
+	{".mcp.json", "agent setting"},
+	{".cursor/mcp.json", "agent setting"},
+	{".cursor/hooks.json", "agent setting"},
+	{".gemini/settings.json", "agent setting"},
+	{".codex/", "agent setting"},
+	{".qwen/settings.json", "agent setting"},
+	{"opencode.json*", "agent setting"},
+	{".github/workflows/", "CI"},
+	{".github/actions/", "CI"},
+	{".gitlab-ci.yml", "CI"},
+	{".gitlab/ci/", "CI"},
+	{".circleci/", "CI"},
+	{".buildkite/", "CI"},
+	{".forgejo/workflows/", "CI"},
+	{".gitea/workflows/", "CI"},
+	{".travis.yml", "CI"},
+	{".drone.yml", "CI"},
+	{".woodpecker.y*", "CI"},
+	{".woodpecker/", "CI"},
+	{".cirrus.yml", "CI"},
+	{"azure-pipelines.yml", "CI"},
+	{"bitbucket-pipelines.yml", "CI"},
+	{"appveyor.yml", "CI"},
+	{"Jenkinsfile", "CI"},
+	{"package.json", "package script"},
+	{".npmrc", "package tool setting"},
+	{".pnpmfile.cjs", "package tool setting"},
+	{".yarnrc*", "package tool setting"},
+	{".yarn/plugins/", "package tool setting"},
+	{".yarn/releases/", "package tool setting"},
+	{".cargo/config*", "package tool setting"},
+};
+
+/* Whether the pattern's parts stand at this place of the path, and end it (or a folder pattern leaves more). */
+static bool matches_here(const char *at, const char *pattern)
+{
+	size_t n = strlen(pattern);
+
+	if (pattern[n - 1] == '/')
+		return strncmp(at, pattern, n) == 0 && at[n];
+	if (pattern[n - 1] == '*')
+		return strncmp(at, pattern, n - 1) == 0 && !strchr(at + n - 1, '/');
+	return strcmp(at, pattern) == 0;
+}
+
+/* Submodules and worktrees keep a git folder each inside the first one's. */
+static bool is_inner_git(const char *path)
+{
+	const char *git = strncmp(path, ".git/", 5) == 0 ? path : strstr(path, "/.git/");
+	const char *name = strrchr(path, '/');
+
+	if (!git)
+		return false;
+	return strstr(git + 1, "/hooks/") || strcmp(name, "/config") == 0 ||
+	       strcmp(name, "/config.worktree") == 0;
+}
+
+const char *runs_on_host_reason(const char *path)
+{
+	if (is_inner_git(path))
+		return strstr(path, "/hooks/") ? "git hook" : "git configuration";
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+			if (matches_here(at, rules[i].pattern))
+				return rules[i].reason;
+	}
+	return NULL;
+}
+
+bool runs_on_host_is_package(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strcmp(slash ? slash + 1 : path, "package.json") == 0;
+}
+
+static bool read_scripts(struct slice text, json_t **ret_root, json_t **ret_scripts)
+{
+	json_error_t why;
+
+	*ret_root = *ret_scripts = NULL;
+	if (text.len == 0)
+		return true;
+	*ret_root = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, &why);
+	*ret_scripts = json_object_get(*ret_root, "scripts");
+	return json_is_object(*ret_root);
+}
+
+bool runs_on_host_scripts_differ(struct slice before, struct slice after)
+{
+	json_t *a, *b, *a_scripts, *b_scripts;
+	bool known_a = read_scripts(before, &a, &a_scripts);
+	bool known_b = read_scripts(after, &b, &b_scripts);
+	bool differ = !known_a || !known_b || (!a_scripts != !b_scripts) ||
+	              (a_scripts && !json_equal(a_scripts, b_scripts));
+
+	json_decref(a);
+	json_decref(b);
+	return differ;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One file on one side of a comparison. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manifest/beneath.h"
+#include "manifest/content.h"
+#include "manifest/manifest_internal.h"
+#include "util/clock.h"
+#include "util/scoped.h"
+
+static int64_t to_ns(struct timespec t)
+{
+	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+}
+
+static void take_stat(const struct stat *st, struct change_side *side)
+{
+	side->mode = st->st_mode;
+	side->uid = st->st_uid;
+	side->gid = st->st_gid;
+	side->size = st->st_size;
+	side->mtime_ns = to_ns(st->st_mtim);
+	side->ctime_ns = to_ns(st->st_ctim);
+}
+
+static int read_open(struct scan *scan, int fd, bool hash, struct change_side *side)
+{
+	int r = content_user_attributes(fd, side->attributes);
+
+	if (r < 0 || !hash)
+		return r;
+	return content_hash(fd, &scan->budget, side->sha256);
+}
+
+static int read_regular(
+	struct scan *scan, int dirfd, const char *name, bool hash, struct change_side *side)
+{
+	struct stat st;
+	scoped_fd int fd = content_open(dirfd, name, &st);
+
+	if (fd < 0)
+		return fd;
+	take_stat(&st, side);
+	return read_open(scan, fd, hash, side);
+}
+
+void scan_side_read(struct scan *scan, int dirfd, const char *name, const struct stat *st,
+	bool hash, const char *path, struct change_side *side)
+{
+	int r = 0;
+
+	take_stat(st, side);
+	if (scan->count_only)
+		return;
+	if (S_ISREG(st->st_mode))
+		r = read_regular(scan, dirfd, name, hash, side);
+	else if (S_ISLNK(st->st_mode))
+		r = content_read_link(dirfd, name, &side->target);
+	if (r < 0 && r != -ENOENT)
+		scan_note_unread(scan, path, r);
+}
+
+void scan_side_read_data(
+	struct scan *scan, const char *data, const char *path, bool hash, struct change_side *side)
+{
+	const char *name;
+	scoped_fd int dirfd = beneath_open_parent(scan->lower_fd, data, &name);
+	scoped_fd int fd = -1;
+	struct stat st;
+	int r = dirfd;
+
+	side->sha256[0] = '\0';
+	if (dirfd >= 0) {
+		fd = content_open(dirfd, name, &st);
+		r = fd;
+	}
+	if (fd >= 0) {
+		side->size = st.st_size;
+		r = hash && !scan->count_only ? content_hash(fd, &scan->budget, side->sha256) : 0;
+	}
+	if (r < 0)
+		scan_note_unread(scan, path, r);
+}
+
+static bool is_seen_as(
+	const struct change_layer *layer, uint32_t below, uint32_t owner, uint32_t up)
+{
+	uint32_t inner = change_set_inner_id(layer, below, owner);
+
+	/* An id with no place inside is nobody's there, and nothing can give or take it. */
+	return inner >= CHANGE_SET_ID_RANGE || up == layer->id_base + inner;
+}
+
+unsigned scan_side_compare_owner(
+	const struct scan *scan, const struct change_side *before, const struct change_side *after)
+{
+	const struct change_layer *l = scan->layer;
+
+	if (is_seen_as(l, before->uid, l->owner_uid, after->uid) &&
+		is_seen_as(l, before->gid, l->owner_gid, after->gid))
+		return 0;
+	return CHANGE_OWNER;
+}
+
+void scan_side_state(const struct change *change, char ret[DIGEST_HEX_SIZE])
+{
+	const struct change_side *side = &change->after;
+	scoped_str struct str text = {0};
+
+	if (change->kind == CHANGE_REMOVED) {
+		str_puts(&text, "removed");
+	} else {
+		str_printf(&text, "%o %u %u %s %s ", side->mode, side->uid, side->gid, side->sha256,
+			side->attributes);
+		if (S_ISREG(side->mode) && !side->sha256[0])
+			str_printf(&text, "%lld %lld ", (long long)side->size,
+				(long long)side->mtime_ns);
+		if (side->target)
+			str_puts(&text, side->target);
+		str_putc(&text, '\0');
+		if (change->kind == CHANGE_RENAMED)
+			str_puts(&text, change->from);
+	}
+	digest_of(text.p, text.len, ret);
+}

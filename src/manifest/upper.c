@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/upper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "util/mem.h"
+#include "util/scoped.h"
+#include "util/str.h"
+
+#define MARK "trusted.overlay."
+
+/* struct ovl_fb of fs/overlayfs/overlayfs.h: what trusted.overlay.origin holds. */
+struct origin_mark {
+	uint8_t version, magic, len, flags, type, uuid[16];
+	uint8_t handle[UPPER_ORIGIN_MAX];
+} __attribute__((packed));
+#define ORIGIN_MAGIC 0xfb
+#define ORIGIN_HEAD  offsetof(struct origin_mark, handle)
+
+static bool is_opaque_mark(int fd, char want)
+{
+	char value[2];
+
+	return fgetxattr(fd, MARK "opaque", value, sizeof(value)) == 1 && value[0] == want;
+}
+
+static char *read_redirect(int fd)
+{
+	char text[UPPER_REDIRECT_MAX + 1];
+	ssize_t n = fgetxattr(fd, MARK "redirect", text, UPPER_REDIRECT_MAX);
+
+	if (n <= 0 || memchr(text, '\0', (size_t)n))
+		return NULL;
+	return mem_copy(text, (size_t)n);
+}
+
+static void take_origin(const struct origin_mark *mark, ssize_t n, struct upper_entry *e)
+{
+	size_t len;
+
+	if (n <= (ssize_t)ORIGIN_HEAD || mark->version != 0 || mark->magic != ORIGIN_MAGIC ||
+		mark->len != n)
+		return;
+	len = (size_t)n - ORIGIN_HEAD;
+	if (len + 1 > sizeof(e->origin))
+		return;
+	e->origin[0] = mark->type;
+	memcpy(e->origin + 1, mark->handle, len);
+	e->origin_len = len + 1;
+}
+
+static void read_origin(int fd, struct upper_entry *e)
+{
+	struct origin_mark mark;
+
+	take_origin(&mark, fgetxattr(fd, MARK "origin", &mark, sizeof(mark)), e);
+}
+
+static void read_link_origin(int dirfd, const char *name, struct upper_entry *e)
+{
+	struct origin_mark mark;
+	scoped_mem char *path = mem_printf("/proc/self/fd/%d/%s", dirfd, name);
+
+	take_origin(&mark, lgetxattr(path, MARK "origin", &mark, sizeof(mark)), e);
+}
+
+int upper_read_dir(int fd, struct upper_entry *ret_entry)
+{
+	*ret_entry = (struct upper_entry){0};
+	if (fstat(fd, &ret_entry->st) < 0)
+		return -errno;
+	ret_entry->opaque = is_opaque_mark(fd, 'y');
+	ret_entry->has_xwhiteouts = is_opaque_mark(fd, 'x');
+	/* An opaque folder is not looked up below, whatever its redirect says. */
+	if (!ret_entry->opaque)
+		ret_entry->redirect = read_redirect(fd);
+	return 0;
+}
+
+static int read_file(int fd, bool in_xwhiteouts, struct upper_entry *e)
+{
+	if (fstat(fd, &e->st) < 0)
+		return -errno;
+	e->metacopy = fgetxattr(fd, MARK "metacopy", NULL, 0) >= 0;
+	if (e->metacopy)
+		e->redirect = read_redirect(fd);
+	e->whiteout =
+		in_xwhiteouts && e->st.st_size == 0 && fgetxattr(fd, MARK "whiteout", NULL, 0) >= 0;
+	read_origin(fd, e);
+	return 0;
+}
+
+int upper_read(int dirfd, const char *name, bool in_xwhiteouts, struct upper_entry *ret_entry)
+{
+	struct stat st;
+	scoped_fd int fd = -1;
+
+	*ret_entry = (struct upper_entry){0};
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	ret_entry->st = st;
+	if (S_ISCHR(st.st_mode)) {
+		ret_entry->whiteout = st.st_rdev == makedev(0, 0);
+		return 0;
+	}
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode)) {
+		read_link_origin(dirfd, name, ret_entry);
+		return 0;
+	}
+	/* Not blocking: a live sandbox may put a pipe in the file's place between the two calls. */
+	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return upper_read_dir(fd, ret_entry);
+	return read_file(fd, in_xwhiteouts, ret_entry);
+}
+
+void upper_done(struct upper_entry *entry)
+{
+	free(entry->redirect);
+	entry->redirect = NULL;
+}
+
+struct handle_room {
+	struct file_handle head;
+	unsigned char bytes[UPPER_ORIGIN_MAX];
+};
+
+size_t upper_handle(int dirfd, const char *name, unsigned char ret[UPPER_ORIGIN_MAX])
+{
+	struct handle_room room = {.head.handle_bytes = MAX_HANDLE_SZ};
+	int mount_id;
+
+	if (name_to_handle_at(dirfd, name, &room.head, &mount_id, 0) < 0)
+		return 0;
+	ret[0] = (unsigned char)room.head.handle_type;
+	memcpy(ret + 1, room.head.f_handle, room.head.handle_bytes);
+	return room.head.handle_bytes + 1;
+}
+
+bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len)
+{
+	struct handle_room room = {0};
+	struct stat st;
+	scoped_fd int got = -1;
+
+	if (len < 2 || len > UPPER_ORIGIN_MAX)
+		return true;
+	room.head.handle_type = handle[0];
+	room.head.handle_bytes = (unsigned)(len - 1);
+	memcpy(room.head.f_handle, handle + 1, len - 1);
+	got = open_by_handle_at(fd, &room.head, O_PATH | O_CLOEXEC);
+	if (got < 0)
+		return errno != ESTALE;
+	/* A live overlay holds on to what the host has removed. */
+	return fstat(got, &st) < 0 || st.st_nlink > 0;
+}
