@@ -314,7 +314,7 @@ static void read_counts(const json_t *root, struct changes_counts *counts)
 		.skipped = skipped_total(json_object_get(root, "skipped")),
 		.runs_on_host = json_array_size(json_object_get(root, "runs_on_host")),
 		.host_changed = json_array_size(json_object_get(root, "host_changed")),
-		.counted = json_object_get(root, "files"),
+		.counted = json_object_get(root, "files") != NULL,
 		.n_files = (size_t)json_integer_value(json_object_get(root, "files")),
 		.unread = mem_dup(json_string_value(json_object_get(root, "unread"))),
 	};
@@ -340,13 +340,11 @@ int changes_json_read(struct slice text, struct changes_counts_list *ret_list)
 	size_t i;
 
 	*ret_list = (struct changes_counts_list){0};
-	if (!json_is_object(root)) {
+	if (!json_is_array(root)) {
 		json_decref(root);
 		return -EBADMSG;
 	}
-	list_add(ret_list, root);
-	json_array_foreach(json_object_get(root, "others"), i, other) list_add(ret_list, other);
-	ret_list->home_files = (size_t)json_integer_value(json_object_get(root, "home_files"));
+	json_array_foreach(root, i, one) list_add(ret_list, one);
 	json_decref(root);
 	return 0;
 }

@@ -17,7 +17,9 @@ struct changes_counts {
 	size_t runs_on_host; /* of all these, those that the host would run */
 	size_t host_changed;
 	char *added_path; /* where exactly one file was added: its path */
-	char *unread;     /* as in struct changes */
+	bool counted;     /* as in struct changes, with n_files and unread */
+	size_t n_files;
+	char *unread;
 };
 struct changes_counts_list {
 	struct changes_counts *roots;

@@ -43,7 +43,7 @@ static const struct changes_case cases[] = {
 		":", "removed d/a\nremoved d/e/b\nremoved d/l link\nremoved f directory\n"},
 	{"removed and made again", "mkdir -p base/b; echo a > base/a; echo c > base/b/c",
 		"rm -rf base; mkdir base; echo n > base/n; cp -r base bak; mv bak/n bak/n2; rm -rf "
-                "base; "
+		"base; "
 		"mv bak base",
 		":", "removed base/a\nremoved base/b/c\nadded base/n2\n"},
 	{"removed and written again alike",
@@ -52,7 +52,7 @@ static const struct changes_case cases[] = {
 	{"renamed folder", "mkdir -p old/sub; echo 1 > old/sub/f; echo 2 > old/g; echo 3 > old/h",
 		"mv old new; echo more >> new/sub/f; rm new/h; echo x > new/x", ":",
 		"renamed old -> new directory\nremoved old/h\nchanged old/sub/f -> "
-                "new/sub/f\nadded new/x\n"},
+		"new/sub/f\nadded new/x\n"},
 	{"renamed folder below a new one", "mkdir -p a/b/c; echo 1 > a/b/c/f; echo 2 > a/k",
 		"mkdir z; mv a/b z/b2; rm a/k", ":",
 		"removed a/k\nrenamed a/b -> z/b2 directory\n"},
@@ -89,17 +89,17 @@ static const struct changes_case cases[] = {
 		"changed a file pipe\nadded p pipe\n"},
 	{"skipped",
 		"mkdir -p .git/hooks s/node_modules/m; echo 1 > .git/index; echo 2 > "
-                "s/node_modules/m/x",
+		"s/node_modules/m/x",
 		"echo 3 >> .git/index; echo 4 > .git/hooks/pre-commit; rm -r s/node_modules/m; "
-                "echo 5 > s/a",
+		"echo 5 > s/a",
 		":", "skipped .git 2 .git/hooks/pre-commit\nadded s/a\nskipped s/node_modules 1\n"},
 	{"runs on host",
 		"echo '{\"scripts\":{\"a\":\"b\"},\"x\":1}' > package.json; mkdir k; cp "
-                "package.json k",
+		"package.json k",
 		"echo '{\"scripts\":{\"a\":\"c\"},\"x\":1}' > package.json; "
 		"echo '{\"scripts\":{\"a\":\"b\"},\"x\":2}' > k/package.json; "
 		"mkdir -p .github/workflows; echo y > .github/workflows/t.yml; echo e > .envrc; "
-                "echo m > Makefile",
+		"echo m > Makefile",
 		":",
 		"added .envrc runs\nadded .github/workflows/t.yml runs\nadded Makefile\n"
 		"changed k/package.json\nchanged package.json runs\n"},
