@@ -11,6 +11,7 @@ const struct verb *const verb_table[] = {
 	&verb_pause,
 	&verb_wake,
 	&verb_stop,
+	&verb_rm,
 	&verb_gc,
 	&verb_completion,
 	NULL,

@@ -43,6 +43,6 @@ const struct verb *verb_find(const char *name); /* NULL where there is none */
 /* For a name that is none: a sentence with the nearest one, or with the part it comes with. */
 int verb_refuse(const char *name, struct err *err);
 
-extern const struct verb verb_completion, verb_create, verb_exec, verb_gc, verb_pause, verb_run, verb_stop, verb_wake;
+extern const struct verb verb_completion, verb_create, verb_exec, verb_gc, verb_pause, verb_rm, verb_run, verb_stop, verb_wake;
 
 #endif

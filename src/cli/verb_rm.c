@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche rm: ends a sandbox and removes what it keeps beside its record; the record itself only when asked
+ * for by name, which leaves a tombstone in the ledger. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "cli/life.h"
+#include "cli/records.h"
+#include "cli/verb.h"
+#include "launcher/ledger.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+struct rm_options {
+	bool record, changes;
+};
+
+static const struct option table[] = {
+	{"record", 0, NULL, "remove the record too: the ledger keeps its last head", OPTION_ON,
+		offsetof(struct rm_options, record)},
+	{"changes", 0, NULL, "remove changes that were not applied too", OPTION_ON,
+		offsetof(struct rm_options, changes)},
+	{NULL},
+};
+static const struct option_group groups[] = {{"Remove", table}, {NULL}};
+
+static bool is_alive(const struct cli *cli, const char *id)
+{
+	scoped_mem char *path = mem_printf("%s/sandboxes/%s/control.sock", cli->state_dir, id);
+
+	return access(path, F_OK) == 0;
+}
+
+static int remove_tree(const struct cli *cli, const char *kind, const char *id, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/%s/%s", cli->state_dir, kind, id);
+	int r = path_remove_all(AT_FDCWD, path);
+
+	return r < 0 ? err_set(err, r, "remove '%s': %m", path) : 0;
+}
+
+/* Who, what, and where the record stood: before it goes. */
+static int enter_tombstone(const struct cli *cli, const char *id, struct err *err)
+{
+	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
+	char head[LEDGER_HEAD_SIZE] = "";
+	struct ledger_line line = {.act = "remove",
+		.sandbox = id,
+		.actor = actor,
+		.owner = cli->uid,
+		.detail = "record removed"};
+
+	if (ledger_find_head(cli->state_dir, id, head, &line.seq, err) == 0)
+		line.head = head;
+	return ledger_append(cli->state_dir, &line, err);
+}
+
+static int remove_one(
+	const struct cli *cli, const struct rm_options *o, const char *name, struct err *err)
+{
+	scoped(reader) struct reader *reader = NULL;
+	char id[ID_SIZE], *ids[] = {id};
+	int r = records_resolve(cli, name, id, err);
+
+	if (r == 0)
+		r = records_open(cli, id, &reader, err); /* refuses another user's */
+	if (r == 0 && is_alive(cli, id))
+		r = life_ask_all(cli, "stop", ids, 1, err);
+	if (r == 0)
+		r = remove_tree(cli, "layers", id, err);
+	if (r == 0 && (o->changes || o->record))
+		r = remove_tree(cli, "changes", id, err);
+	if (r < 0 || !o->record)
+		return r;
+	r = enter_tombstone(cli, id, err);
+	return r < 0 ? r : remove_tree(cli, "records", id, err);
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n_args; i++)
+		r = remove_one(cli, options, args[i], err);
+	return r;
+}
+
+const struct verb verb_rm = {
+	.name = "rm",
+	.class = VERB_RUN,
+	.usage = "ID...",
+	.help = "end a sandbox and remove what it keeps; its record stays unless --record",
+	.groups = groups,
+	.options_size = sizeof(struct rm_options),
+	.min_args = 1,
+	.max_args = VERB_MANY,
+	.run = run,
+};
