@@ -21,7 +21,8 @@ const struct event *redact_event(struct redact *redact, const struct event *ev);
 
 /* One text: false where there is no secret in it (out is untouched), else out gets the text without. */
 bool redact_text(const struct redact *redact, struct slice text, struct str *out);
-/* A list of arguments, as text each, and `--password X` over two of them; items points into redact. */
+/* A list of arguments, as text each, and `--password X` over two of them; the new list is good until the
+ * next redact_event(). */
 bool redact_list(struct redact *redact, struct event_list list, struct event_list *ret_list);
 
 #endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "record/redact.h"
+
+/* # stands for "[redacted #......]". */
+static void test_text(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} cases[] = {
+		/* known tokens */
+		{"sk-proj-abcDEF1234567890abcdef", "#"},
+		{"use sk-test1234567890abcdef.", "use #."},
+		{"ghp_0123456789abcdefghijABCDEFGHIJ012345", "#"},
+		{"x github_pat_11AAAAAAA0abcdefghijkl_mnop y", "x # y"},
+		{"xoxb-123456789012-abcdefGHIJ", "#"},
+		{"AKIAIOSFODNN7EXAMPLE", "#"},
+		{"AIzaSyA-1234567890abcdefghijklmnopqrstu", "#"},
+		{"glpat-abcdefghij0123456789", "#"},
+		{"npm_abcdefghijklmnopqrstuvwxyz0123456789", "#"},
+		{"a=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_X",
+			"a=#"},
+		/* and what only looks like them */
+		{"risk-management-and-2021-strategy-review-of-all", "="},
+		{"sk-estonia-2021-report-final-version", "="},
+		{"task-1234567890123456", "="},
+		{"AKIA-IOSFODNN7EXAMPLE", "="},
+		{"AKIAIOSFODNN7EXAMPLEX", "="},
+		{"eyJhbGciOiJIUzI1NiJ9", "="},
+		{"ghp_short", "="},
+		{"npm_config_cache=/x", "="},
+		{"9fea9161b5c1d2a4e8f7a6b5c4d3e2f1a0b9c8d7", "="},
+		{"/usr/lib/python3/dist-packages/secrets.py", "="},
+		{"/home/u/.ssh/id_rsa /etc/shadow", "="},
+		{"data.b64: c2VjcmV0IGJ1dCBub3QgYSB0b2tlbg==", "="},
+		/* names of variables */
+		{"OPENAI_API_KEY=abc123", "OPENAI_API_KEY=#"},
+		{"export GITHUB_TOKEN='a b'; run", "export GITHUB_TOKEN='#'; run"},
+		{"DB_PASSWORD=p&x", "DB_PASSWORD=#&x"},
+		{"password=hunter2 user=me", "password=# user=me"},
+		{"--token=abc --x", "--token=# --x"},
+		{"dbPassword=abc", "dbPassword=#"},
+		{"AWS_SECRET_ACCESS_KEY=wJalr/K7 b", "AWS_SECRET_ACCESS_KEY=# b"},
+		{"API_KEY_2=x", "API_KEY_2=#"},
+		{"aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "aws_secret_access_key = #"},
+		{"password = \"open sesame\"", "password = \"#\""},
+		{"MYSQL_PWD=x", "MYSQL_PWD=#"},
+		{"GET /a?access_token=abc&x=1", "GET /a?access_token=#&x=1"},
+		{"TOKEN=", "="},
+		{"TOKEN=$TOKEN x", "="},
+		{"TOKEN=\"$(cat f)\"", "="},
+		{"token=None", "="},
+		{"PASSWORD=****", "="},
+		{"KEYBOARD=us MONKEY=1 TOKENIZERS_PARALLELISM=false", "="},
+		{"--token-limit 5 --token-limit=5 MAX_TOKENS=100", "="},
+		{"--password-file /x --key=2 sort --key 2", "="},
+		{"sorted(x, key=lambda a: a)", "="},
+		{"if token == other: pass", "="},
+		{"password = getpass.getpass()", "="},
+		{"PWD=/work OLDPWD=/", "="},
+		{"SECRET_NAME=x KEY_FILE=y TOKEN_URL=z", "="},
+		/* options */
+		{"deploy --password hunter2 --x", "deploy --password # --x"},
+		{"tool --api-key \"a b\" c", "tool --api-key \"#\" c"},
+		{"tool --password --next", "="},
+		{"tool --token $T", "="},
+		{"curl -s -u bob:pw https://h/", "curl -s -u bob:# https://h/"},
+		{"curl --user 'bob:pw' h", "curl --user 'bob:#' h"},
+		{"docker run -u 1000:1000 x", "="},
+		/* headers */
+		{"Authorization: Bearer abc", "Authorization: Bearer #"},
+		{"authorization: Basic dXNlcjpwYXNz\r\nA: b", "authorization: Basic #\r\nA: b"},
+		{"Authorization: rawvalue", "Authorization: #"},
+		{"Cookie: a=b; c=d\nX: y", "Cookie: #\nX: y"},
+		{"X-Api-Key: k1\n", "X-Api-Key: #\n"},
+		{"curl -H 'PRIVATE-TOKEN: abc' x", "curl -H 'PRIVATE-TOKEN: #' x"},
+		{"got Bearer abcdef123456", "got Bearer #"},
+		{"Authorization: Bearer $TOKEN", "="},
+		{"the bearer of good news and bearer authentication", "="},
+		{"{\"api_key\": \"v\", \"a\":1}", "{\"api_key\": \"#\", \"a\":1}"},
+		{"{\\\"password\\\":\\\"v\\\"}", "{\\\"password\\\":\\\"#\\\"}"},
+		{"password: hunter2", "password: #"},
+		{"Enter password: ", "="},
+		{"SyntaxError: invalid token: foo", "="},
+		{"wrong password: try again", "="},
+		{"max_tokens: 5, token: 3", "="},
+		{"Content-Type: text/plain", "="},
+		/* URLs */
+		{"https://bob:pw@host/p?a=b", "https://bob:#@host/p?a=b"},
+		{"postgres://u:p%40w@h:5432/db", "postgres://u:#@h:5432/db"},
+		{"https://0123456789abcdef0123@h/", "https://#@h/"},
+		{"ssh://git@host/x http://h:80/a@b", "="},
+		{"https://host/x?next=http://other/@me", "="},
+		/* keys */
+		{"a\n-----BEGIN RSA PRIVATE KEY-----\nMII\nB\n-----END RSA PRIVATE KEY-----\nb",
+			"a\n-----BEGIN RSA PRIVATE KEY-----#-----END RSA PRIVATE KEY-----\nb"},
+		{"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----", "="},
+		{"", "="},
+		{"=", "="},
+		{"--", "="},
+		{":", "="},
+		{"://", "="},
+		{"\":", "="},
+		{"password:", "="},
+		{"Bearer ", "="},
+		{"PASSWORD=\\", "PASSWORD=#"},
+		{"PASSWORD=\"", "="},
+	};
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped_str struct str out = {0}, plain = {0};
+		bool found = redact_text(redact, slice_of(cases[i].in), &out);
+		const char *p = out.p;
+
+		for (; found && *p; p++) {
+			if (strncmp(p, "[redacted #", 11) == 0) {
+				str_putc(&plain, '#');
+				p += 17;
+				assert_int_equal(*p, ']');
+			} else {
+				str_putc(&plain, *p);
+			}
+		}
+		if (strcmp(cases[i].want, "=") == 0 ? found
+						    : !found || strcmp(plain.p, cases[i].want) != 0)
+			fail_msg("'%s' gave '%s'", cases[i].in, found ? plain.p : "=");
+		if (found && strstr(cases[i].in, "hunter2"))
+			assert_null(strstr(out.p, "hunter2"));
+	}
+}
+
+static void test_fingerprint(void **state)
+{
+	scoped(redact) struct redact *a = redact_new("sb_1"), *b = redact_new("sb_2");
+	scoped_str struct str one = {0}, two = {0}, other = {0};
+
+	assert_true(redact_text(a, slice_of("TOKEN=abc"), &one));
+	assert_true(redact_text(a, slice_of("TOKEN='abc'"), &two));
+	assert_true(redact_text(b, slice_of("TOKEN=abc"), &other));
+	/* printf 'sb_1\nabc' | sha256sum */
+	assert_string_equal(one.p, "TOKEN=[redacted #838470]");
+	assert_string_equal(two.p, "TOKEN='[redacted #838470]'");
+	assert_string_not_equal(one.p, other.p);
+}
+
+static void test_list(void **state)
+{
+	static const struct {
+		const char *in[5], *want;
+	} cases[] = {
+		{{"deploy", "--password", "hunter2", "x"}, "deploy|--password|#|x|"},
+		{{"deploy", "--password=a b", "x"}, "deploy|--password=#|x|"},
+		{{"sh", "-c", "TOKEN=abc curl h"}, "sh|-c|TOKEN=# curl h|"},
+		{{"env", "TOKEN=abc def", "x"}, "env|TOKEN=#|x|"},
+		{{"/usr/bin/curl", "-u", "bob:pw", "h"}, "/usr/bin/curl|-u|bob:#|h|"},
+		{{"curl", "-ubob:pw", "h"}, "curl|-ubob:#|h|"},
+		{{"curl", "-H", "Authorization: Bearer abc"}, "curl|-H|Authorization: Bearer #|"},
+		{{"sshpass", "-p", "pw", "ssh"}, "sshpass|-p|#|ssh|"},
+		{{"sshpass", "-ppw", "ssh"}, "sshpass|-p#|ssh|"},
+		{{"mkdir", "-p", "pw"}, "="},
+		{{"docker", "-u", "1:1"}, "="},
+		{{"tool", "--token-limit", "5"}, "="},
+		{{"tool", "--password"}, "="},
+		{{"sort", "--key", "2"}, "="},
+		{{"tool", "--token", "$T"}, "="},
+	};
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slice items[5];
+		struct event_list list = {.items = items};
+		struct event ev = {.kind = EVENT_PROCESS_EXEC};
+		const struct event *kept;
+		scoped_str struct str got = {0};
+
+		for (; list.n < 5 && cases[i].in[list.n]; list.n++)
+			items[list.n] = slice_of(cases[i].in[list.n]);
+		event_set(&ev, argv, list);
+		event_set(&ev, path, slice_of("/bin/x"));
+		kept = redact_event(redact, &ev);
+		for (size_t k = 0; k < kept->argv.n; k++) {
+			struct slice item = kept->argv.items[k];
+			const char *mark = memmem(item.p, item.len, "[redacted #", 11);
+
+			if (mark)
+				str_printf(&got, "%.*s#%.*s|", (int)(mark - item.p), item.p,
+					(int)(item.p + item.len - mark - 18), mark + 18);
+			else
+				str_printf(&got, "%.*s|", (int)item.len, item.p);
+		}
+		if (strcmp(cases[i].want, "=") == 0)
+			assert_ptr_equal(kept, &ev);
+		else
+			assert_string_equal(got.p, cases[i].want);
+		assert_true(slice_is(kept->path, "/bin/x"));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_fingerprint),
+		cmocka_unit_test(test_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
