@@ -5,8 +5,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "util/fdio.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -109,4 +111,20 @@ bool cli_has_color(const struct cli *cli, int fd)
 	if (cli->color != CLI_COLOR_AUTO)
 		return cli->color == CLI_COLOR_ALWAYS;
 	return !(no && *no) && term && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+struct view_style cli_style(const struct cli *cli)
+{
+	struct winsize size = {0};
+
+	if (ioctl(1, TIOCGWINSZ, &size) < 0)
+		size.ws_col = 0;
+	return (struct view_style){.color = cli_has_color(cli, 1), .columns = size.ws_col};
+}
+
+int cli_print(const struct str *text, struct err *err)
+{
+	int r = fdio_write_all(1, text->p, text->len);
+
+	return r < 0 ? err_set(err, r, "write to stdout: %m") : 0;
 }

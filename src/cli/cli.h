@@ -7,6 +7,8 @@
 #include <sys/types.h>
 
 #include "cli/option.h"
+#include "util/str.h"
+#include "view/view_text.h"
 
 #define CLI_STATE_DEFAULT "/var/lib/cloche"
 #define CLI_RUN_DEFAULT   "/run/cloche"
@@ -39,5 +41,9 @@ void cli_done(struct cli *cli);
 
 /* Whether a stream (1 or 2) is to be coloured. */
 bool cli_has_color(const struct cli *cli, int fd);
+/* For what goes to stdout: colors and the terminal's width. */
+struct view_style cli_style(const struct cli *cli);
+/* Writes to stdout at once. A reader that has gone ends us by SIGPIPE, as usual. */
+int cli_print(const struct str *text, struct err *err);
 
 #endif

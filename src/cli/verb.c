@@ -13,6 +13,9 @@ const struct verb *const verb_table[] = {
 	&verb_stop,
 	&verb_rm,
 	&verb_gc,
+	&verb_tree,
+	&verb_files,
+	&verb_events,
 	&verb_completion,
 	NULL,
 };

@@ -43,6 +43,17 @@ const struct verb *verb_find(const char *name); /* NULL where there is none */
 /* For a name that is none: a sentence with the nearest one, or with the part it comes with. */
 int verb_refuse(const char *name, struct err *err);
 
-extern const struct verb verb_completion, verb_create, verb_exec, verb_gc, verb_pause, verb_rm, verb_run, verb_stop, verb_wake;
+extern const struct verb verb_completion;
+extern const struct verb verb_create;
+extern const struct verb verb_events;
+extern const struct verb verb_exec;
+extern const struct verb verb_files;
+extern const struct verb verb_gc;
+extern const struct verb verb_pause;
+extern const struct verb verb_rm;
+extern const struct verb verb_run;
+extern const struct verb verb_stop;
+extern const struct verb verb_tree;
+extern const struct verb verb_wake;
 
 #endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Verbs that fold a record into one shape and print it: tree, files and the like. */
+#ifndef CLI_FOLD_H
+#define CLI_FOLD_H
+
+#include "cli/source.h"
+#include "util/str.h"
+#include "view/view_text.h"
+
+struct fold {
+	void *(*new)(const struct view_filter *filter);
+	void (*free)(void *view);
+	void (*add)(void *view, const struct event *ev);
+	void (*json)(void *view, struct str *out); /* adds a list */
+	void (*text)(void *view, const struct view_style *style, struct str *out);
+};
+
+/* Options are struct source_options. With --follow on a terminal the text is drawn again as it changes; else
+ * it is printed once, when the sandbox has ended. Several sandboxes: each under its name, and with "sandbox"
+ * in each element of the JSON. */
+int fold_run(const struct cli *cli, const struct fold *fold, const struct source_options *o,
+	char **args, size_t n_args, struct err *err);
+
+/* A list as JSON lines; with a sandbox, that goes first into each element. */
+int fold_add_lines(struct str *out, struct slice list, const char *sandbox, struct err *err);
+
+#endif
