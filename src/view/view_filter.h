@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which part of a record a view shows. Every view takes one of these; a zeroed one shows everything but
+/* Which part of a record a view shows. Every view is given one of these and ALL events of the record: it needs
+ * what came before to place what it shows, and leaves out the rest itself. A zeroed one shows everything but
  * noise and our own plumbing. */
 #ifndef VIEW_VIEW_FILTER_H
 #define VIEW_VIEW_FILTER_H
