@@ -107,8 +107,7 @@ static const char *color_of(const struct event *ev)
 	return event_kind_is_log(ev->kind) ? VIEW_BOLD : NULL;
 }
 
-void event_line_add(struct str *out, const struct event *ev, const char *sandbox,
-	const struct view_style *style)
+void event_line_add(struct str *out, const struct event *ev, const struct view_style *style)
 {
 	scoped_str struct str head = {0}, rest = {0};
 	char time[CLOCK_TEXT_LEN];
@@ -116,8 +115,6 @@ void event_line_add(struct str *out, const struct event *ev, const char *sandbox
 
 	clock_format(ev->wall_ms, time);
 	str_printf(&head, "%.*s ", TIME_LEN, time + TIME_AT);
-	if (sandbox)
-		str_printf(&head, "%s ", sandbox);
 	if (ev->pid)
 		str_printf(&head, "%7lld  ", (long long)ev->pid);
 	else

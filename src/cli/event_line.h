@@ -7,8 +7,7 @@
 #include "util/str.h"
 #include "view/view_text.h"
 
-/* Time of day (UTC), the sandbox where given, pid, kind, what happened. Escaped, cut to the style's width. */
-void event_line_add(struct str *out, const struct event *ev, const char *sandbox,
-	const struct view_style *style);
+/* Time of day (UTC), pid, kind, what happened. Escaped, cut to the style's width. */
+void event_line_add(struct str *out, const struct event *ev, const struct view_style *style);
 
 #endif

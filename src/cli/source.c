@@ -169,11 +169,11 @@ int source_open(const struct cli *cli, const struct source_options *o, const str
 
 static int read_on(struct input *input, struct err *err)
 {
-	int r = 0;
+	const struct event *ev;
+	int r = input->next ? 0 : reader_next(input->reader, &ev, err);
 
-	while (!input->next && (r = reader_next(input->reader, &input->next, err)) == 1)
-		if (!view_filter_takes(&input->filter, input->next))
-			input->next = NULL;
+	if (r == 1)
+		input->next = ev;
 	return r < 0 ? r : 0;
 }
 

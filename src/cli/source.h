@@ -17,9 +17,11 @@ struct source_options {
 	struct spec_words labels; /* K=V */
 };
 extern const struct option source_options_table[];
-void source_options_done(struct source_options *o);
+extern const struct option_group source_options_groups[]; /* just that table */
+/* For a verb's row; options begin with a struct source_options. */
+void source_options_done(void *options);
 /* Usage: one id or labels, bounds that can be read. */
-int source_options_check(const struct source_options *o, size_t n_args, struct err *err);
+int source_options_check(void *options, char **args, size_t n_args, struct err *err);
 
 /* The sandboxes meant by args or by labels: at least one. Freed by the caller. */
 struct source_ids {
@@ -41,8 +43,8 @@ SCOPED_TYPE(source)
 /* How many records, and the filter and id of one. */
 const struct view_filter *source_filter(const struct source *source, size_t i);
 
-/* The next event that its record's filter takes, good until the next call: 1. 0: no more for now.
- * *ret_line is its line in the journal, *ret_i its record. */
+/* The next event, good until the next call: 1. 0: no more for now. None is left out: views put the filter
+ * on what they made of all. *ret_line is its line in the journal, *ret_i its record. */
 int source_next(struct source *source, const struct event **ret_ev, struct slice *ret_line,
 	size_t *ret_i, struct err *err);
 /* After 0, with --follow: waits until there may be more: 1; 0: every record has ended. */

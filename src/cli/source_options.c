@@ -42,8 +42,12 @@ const struct option source_options_table[] = {
 	{NULL},
 };
 
-void source_options_done(struct source_options *o)
+const struct option_group source_options_groups[] = {{"Options", source_options_table}, {NULL}};
+
+void source_options_done(void *options)
 {
+	struct source_options *o = options;
+
 	spec_words_done(&o->labels);
 }
 
@@ -58,8 +62,9 @@ static int check_bound(const char *name, const char *text, struct err *err)
 	return r < 0 ? err_wrap(err, r, "option '--%s'", name) : 0;
 }
 
-int source_options_check(const struct source_options *o, size_t n_args, struct err *err)
+int source_options_check(void *options, char **args, size_t n_args, struct err *err)
 {
+	const struct source_options *o = options;
 	int r;
 
 	if (n_args && o->labels.n)

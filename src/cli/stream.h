@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Verbs that print a record line by line as it comes: events, log. */
+/* Verbs that print a record line by line as it comes: events, log. Of several sandboxes each
+ * line of text begins with the one it is from. */
 #ifndef CLI_STREAM_H
 #define CLI_STREAM_H
 
@@ -9,17 +10,18 @@
 
 struct stream_line {
 	const struct event *ev;
-	struct slice json;   /* as it stands in the journal */
-	const char *sandbox; /* NULL where there is only one */
+	struct slice json; /* as it stands in the journal */
 	const struct view_filter *filter;
 };
 
+/* json and text say whether there was something to print; text adds whole lines. */
 struct stream {
-	bool (*takes)(const struct stream_line *line);
-	void (*json)(const struct stream_line *line, struct str *out); /* one object, no line end */
-	void (*text)(
-		const struct stream_line *line, const struct view_style *style, struct str *out);
-	const char *heading; /* of the text, or NULL */
+	void *(*new)(const struct view_filter *filter); /* a state for each record; NULL: none */
+	void (*free)(void *state);
+	bool (*json)(void *state, const struct stream_line *line,
+		struct str *out); /* one object, no line end */
+	bool (*text)(void *state, const struct stream_line *line, const struct view_style *style,
+		struct str *out);
 };
 
 int stream_run(const struct cli *cli, const struct stream *stream, const struct source_options *o,

@@ -14,6 +14,7 @@ const struct verb *const verb_table[] = {
 	&verb_rm,
 	&verb_gc,
 	&verb_tree,
+	&verb_commands,
 	&verb_files,
 	&verb_events,
 	&verb_completion,

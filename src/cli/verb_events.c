@@ -18,40 +18,35 @@ static bool is_noise(const struct event *ev)
 	return view_filter_is_library(ev->path) && !ev->created && slice_is(ev->access, "read");
 }
 
-static bool takes(const struct stream_line *line)
+static bool is_shown(const struct stream_line *line)
 {
-	return line->filter->noise || !is_noise(line->ev);
+	return view_filter_takes(line->filter, line->ev) &&
+	       (line->filter->noise || !is_noise(line->ev));
 }
 
-static void add_json(const struct stream_line *line, struct str *out)
+static bool add_json(void *state, const struct stream_line *line, struct str *out)
 {
+	if (!is_shown(line))
+		return false;
 	str_add(out, line->json.p, line->json.len);
+	return true;
 }
 
-static void add_text(
-	const struct stream_line *line, const struct view_style *style, struct str *out)
+static bool add_text(void *state, const struct stream_line *line, const struct view_style *style,
+	struct str *out)
 {
-	event_line_add(out, line->ev, line->sandbox, style);
+	if (!is_shown(line))
+		return false;
+	event_line_add(out, line->ev, style);
+	return true;
 }
 
-static const struct stream stream = {takes, add_json, add_text, NULL};
+static const struct stream stream = {.json = add_json, .text = add_text};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	return stream_run(cli, &stream, options, args, n_args, err);
 }
-
-static int check(void *options, char **args, size_t n_args, struct err *err)
-{
-	return source_options_check(options, n_args, err);
-}
-
-static void done(void *options)
-{
-	source_options_done(options);
-}
-
-static const struct option_group groups[] = {{"Options", source_options_table}, {NULL}};
 
 const struct verb verb_events = {
 	.name = "events",
@@ -61,10 +56,10 @@ const struct verb verb_events = {
 	.text = "With --jsonl the lines as they are kept; docs/events.md says what each kind "
 		"carries. With "
 		"--follow they come while the command runs.",
-	.groups = groups,
+	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),
-	.done = done,
+	.done = source_options_done,
 	.max_args = 1,
-	.check = check,
+	.check = source_options_check,
 	.run = run,
 };

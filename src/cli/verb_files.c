@@ -36,28 +36,16 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	return fold_run(cli, &fold, options, args, n_args, err);
 }
 
-static int check(void *options, char **args, size_t n_args, struct err *err)
-{
-	return source_options_check(options, n_args, err);
-}
-
-static void done(void *options)
-{
-	source_options_done(options);
-}
-
-static const struct option_group groups[] = {{"Options", source_options_table}, {NULL}};
-
 const struct verb verb_files = {
 	.name = "files",
 	.class = VERB_VIEW,
 	.usage = "ID | --label K=V",
 	.help = "the files that were read, written, made, moved, deleted or denied",
 	.text = "One line for each path, by the place where the file is.",
-	.groups = groups,
+	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),
-	.done = done,
+	.done = source_options_done,
 	.max_args = 1,
-	.check = check,
+	.check = source_options_check,
 	.run = run,
 };

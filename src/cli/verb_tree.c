@@ -36,18 +36,6 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	return fold_run(cli, &fold, options, args, n_args, err);
 }
 
-static int check(void *options, char **args, size_t n_args, struct err *err)
-{
-	return source_options_check(options, n_args, err);
-}
-
-static void done(void *options)
-{
-	source_options_done(options);
-}
-
-static const struct option_group groups[] = {{"Options", source_options_table}, {NULL}};
-
 const struct verb verb_tree = {
 	.name = "tree",
 	.class = VERB_VIEW,
@@ -55,10 +43,10 @@ const struct verb verb_tree = {
 	.help = "the programs that ran, and which started which",
 	.text = "A node for each program; one that replaces another in its process stands below "
 		"it.",
-	.groups = groups,
+	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),
-	.done = done,
+	.done = source_options_done,
 	.max_args = 1,
-	.check = check,
+	.check = source_options_check,
 	.run = run,
 };
