@@ -17,6 +17,9 @@ const struct verb *const verb_table[] = {
 	&verb_commands,
 	&verb_files,
 	&verb_events,
+	&verb_ps,
+	&verb_inspect,
+	&verb_doctor,
 	&verb_completion,
 	NULL,
 };

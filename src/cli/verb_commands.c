@@ -42,7 +42,6 @@ const struct verb verb_commands = {
 	.usage = "ID | --label K=V",
 	.help = "what was asked for, and what an agent ran in it, with results and outputs",
 	.text = "An agent's own commands are found in the process tree, its wrappers folded away.",
-	"it.",
 	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),
 	.done = source_options_done,
