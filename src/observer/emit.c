@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observer/emit.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "observer/decode.h"
+#include "observer/resolve.h"
+#include "util/clock.h"
+#include "util/map.h"
+#include "util/mem.h"
+#include "util/str.h"
+
+#define KNOWN_MAX 65536 /* paths that are known to exist */
+
+struct exec_name {
+	char id[WIRE_ID_SIZE];
+	bool internal;
+	bool ended;
+	uint64_t cgroup_id;
+	uint64_t lost; /* told */
+};
+
+struct emit {
+	struct emit_config config;
+	struct decode *decode;
+	struct resolve *resolve;
+	struct exec_name *execs; /* by number; 0 is nobody's */
+	uint32_t n_execs;
+	struct map *known; /* path to itself */
+	struct str names[DECODE_NAMES_MAX];
+	uint64_t told;       /* of the slot's losses */
+	uint64_t unreadable; /* records that made no sense: ours to count */
+	int64_t at_ns;       /* guest_ns of the last record */
+	struct observer_counts counts;
+};
+
+struct emit *emit_new(const struct emit_config *config)
+{
+	struct emit *e = new0(struct emit);
+
+	e->config = *config;
+	e->decode = decode_new(config->start_ns, config->id_base);
+	e->resolve = resolve_new(config->root_fd);
+	e->known = map_new();
+	emit_set_exec(e, 0, "", false, 0);
+	return e;
+}
+
+void emit_free(struct emit *e)
+{
+	if (!e)
+		return;
+	decode_free(e->decode);
+	resolve_free(e->resolve);
+	map_free(e->known);
+	for (size_t i = 0; i < DECODE_NAMES_MAX; i++)
+		str_done(&e->names[i]);
+	free(e->execs);
+	free(e);
+}
+
+void emit_set_exec(
+	struct emit *e, uint32_t number, const char *exec_id, bool internal, uint64_t cgroup_id)
+{
+	while (e->n_execs <= number) {
+		if ((e->n_execs & (e->n_execs - 1)) == 0)
+			e->execs = mem_grow(
+				e->execs, e->n_execs ? e->n_execs * 2 : 1, sizeof(*e->execs));
+		e->execs[e->n_execs++] = (struct exec_name){.ended = true};
+	}
+	e->execs[number] = (struct exec_name){
+		.internal = internal, .cgroup_id = cgroup_id, .ended = number == 0};
+	snprintf(e->execs[number].id, WIRE_ID_SIZE, "%s", exec_id ? exec_id : "");
+}
+
+uint32_t emit_add_exec(struct emit *e, const char *exec_id, bool internal, uint64_t cgroup_id)
+{
+	uint32_t number = e->n_execs;
+
+	emit_set_exec(e, number, exec_id, internal, cgroup_id);
+	return number;
+}
+
+const struct observer_counts *emit_counts(const struct emit *e)
+{
+	return &e->counts;
+}
+
+/* ---- losses ---- */
+
+static void send(struct emit *e, struct event *ev, uint32_t exec)
+{
+	const struct exec_name *name = &e->execs[exec < e->n_execs ? exec : 0];
+
+	if (name->id[0])
+		ev->exec = slice_of(name->id);
+	ev->internal = name->internal;
+	e->counts.events++;
+	sink_emit(e->config.sink, ev);
+}
+
+static void tell_loss(struct emit *e, uint32_t exec, uint64_t count)
+{
+	struct event ev = {.kind = EVENT_TRACE_DROPPED, .guest_ns = e->at_ns};
+
+	event_set(&ev, count, (int64_t)count);
+	e->counts.dropped += count;
+	send(e, &ev, exec);
+}
+
+static uint64_t group_loss(struct emit *e, uint32_t exec)
+{
+	struct exec_name *name = &e->execs[exec];
+	struct wire_group group;
+	uint64_t lost;
+
+	if (name->ended || bpf_map_lookup_elem(e->config.groups_fd, &name->cgroup_id, &group) < 0)
+		return 0;
+	lost = group.dropped - name->lost;
+	name->lost = group.dropped;
+	return lost;
+}
+
+/* Losses of groups first, each with its exec; then those of nobody, and what could not be read. */
+void emit_losses(struct emit *e)
+{
+	uint64_t all = __atomic_load_n(&e->config.slot->dropped, __ATOMIC_ACQUIRE),
+		 lost = e->unreadable;
+
+	if (all == e->told && lost == 0)
+		return;
+	e->unreadable = 0;
+	for (uint32_t i = 1; i < e->n_execs && e->told < all; i++) {
+		uint64_t n = group_loss(e, i);
+
+		if (n > 0)
+			tell_loss(e, i, n);
+		e->told += n;
+	}
+	if (e->told < all) {
+		lost += all - e->told;
+		e->told = all;
+	}
+	if (lost > 0)
+		tell_loss(e, 0, lost);
+}
+
+void emit_end_group(struct emit *e, uint64_t cgroup_id)
+{
+	emit_losses(e);
+	for (uint32_t i = 1; i < e->n_execs; i++)
+		if (e->execs[i].cgroup_id == cgroup_id)
+			e->execs[i].ended = true;
+}
+
+static void tell_blind(struct emit *e, const struct event *of, uint32_t exec, const char *reason)
+{
+	struct event ev = {.kind = EVENT_TRACE_BLIND,
+		.guest_ns = of->guest_ns,
+		.pid = of->pid,
+		.task = of->task};
+
+	event_set_text(&ev, reason, reason);
+	e->counts.blind++;
+	send(e, &ev, exec);
+}
+
+/* ---- names ---- */
+
+static struct slice name_of(const struct event *ev, enum event_field field)
+{
+	return *(const struct slice *)((const char *)ev + event_field_table[field].offset);
+}
+
+static void set_name(struct event *ev, enum event_field field, struct slice value)
+{
+	*(struct slice *)((char *)ev + event_field_table[field].offset) = value;
+	event_mark_field(ev, field);
+}
+
+static void resolve_names(struct emit *e, struct decoded *one)
+{
+	for (size_t i = 0; i < one->n_names; i++) {
+		if (!resolve_name(e->resolve, &one->names[i], &e->names[i]))
+			event_set(&one->ev, path_unresolved, true);
+		set_name(&one->ev, one->names[i].field, str_slice(&e->names[i]));
+	}
+}
+
+/* The folder cache and the paths known to exist follow what happened. */
+static void know(struct emit *e, struct slice path)
+{
+	if (map_find(e->known, path))
+		return;
+	if (map_len(e->known) >= KNOWN_MAX) {
+		map_free(e->known);
+		e->known = map_new();
+	}
+	*map_slot(e->known, path) = e;
+}
+
+static void note_rename(struct emit *e, struct event *ev)
+{
+	resolve_links_changed(e->resolve);
+	if (event_has(ev, exchange))
+		return;
+	if (map_find(e->known, ev->to))
+		event_set(ev, replaced, true);
+	(void)map_remove(e->known, ev->from);
+	know(e, ev->to);
+}
+
+static void note(struct emit *e, struct event *ev)
+{
+	if (event_has(ev, result) || event_has(ev, path_unresolved))
+		return;
+	if (ev->kind == EVENT_FILE_OPEN && !event_has(ev, path_state) &&
+		!event_has(ev, directory)) {
+		know(e, ev->path);
+	} else if (ev->kind == EVENT_FILE_RENAME) {
+		note_rename(e, ev);
+	} else if (ev->kind == EVENT_FILE_LINK) {
+		resolve_links_changed(e->resolve);
+		know(e, ev->path);
+	} else if (ev->kind == EVENT_FILE_DELETE) {
+		resolve_name_removed(e->resolve);
+		(void)map_remove(e->known, ev->path);
+	}
+}
+
+/* ---- claims ---- */
+
+/* What the caller's memory and the result say may be untrue: another thread changed the text, or the
+ * program's own call filter made the result up. False where the file itself says so. */
+static bool holds(struct emit *e, const struct decoded *one)
+{
+	const struct event *ev = &one->ev;
+	int64_t at = ev->guest_ns + e->config.start_ns;
+	struct slice path;
+
+	if (event_has(ev, result) || one->n_names == 0)
+		return true;
+	path = name_of(ev, one->names[0].field);
+	switch (one->claim) {
+	case DECODE_CLAIM_GONE:
+	case DECODE_CLAIM_MOVED:
+		return resolve_look(e->resolve, path, at) != RESOLVE_OLDER;
+	case DECODE_CLAIM_EXISTS:
+		path = name_of(ev, one->names[one->n_names - 1].field);
+		return resolve_look(e->resolve, path, at) != RESOLVE_ABSENT;
+	case DECODE_CLAIM_NONE:
+		break;
+	}
+	return true;
+}
+
+static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
+{
+	resolve_names(e, one);
+	if (one->doubtful && !holds(e, one)) {
+		tell_blind(e, &one->ev, exec, "a call's name or result is not what its file shows");
+		return;
+	}
+	note(e, &one->ev);
+	if (one->ev.kind == EVENT_TRACE_BLIND)
+		e->counts.blind++;
+	send(e, &one->ev, exec);
+	if (one->ev.kind == EVENT_PROCESS_EXEC && event_has(&one->ev, entered))
+		tell_blind(e, &one->ev, exec,
+			"a program entered from outside: its files are not watched");
+}
+
+size_t emit_record(struct emit *e, const void *record, size_t len)
+{
+	struct decode_head head = {0};
+	int n = decode_record(e->decode, record, len, &head);
+
+	if (n < 0) {
+		e->unreadable++;
+		return 0;
+	}
+	if (n > 0)
+		e->at_ns = decode_get(e->decode, 0)->ev.guest_ns;
+	if ((int32_t)(head.lost - (uint32_t)e->told) > 0)
+		emit_losses(e);
+	for (int i = 0; i < n; i++)
+		emit_one(e, decode_get(e->decode, (size_t)i), head.exec);
+	return (size_t)n;
+}

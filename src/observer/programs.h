@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel half as it stands on a host: loaded once, pinned under the hash of its object, attached while
+ * anybody is traced.
+ *
+ * Beside the pins lies a lock file. Its flock() is held by whoever changes pins; its byte N is locked
+ * (fcntl, open file description) by the user of slot N, so that a slot is free again when its user dies. */
+#ifndef OBSERVER_PROGRAMS_H
+#define OBSERVER_PROGRAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "observer/wire.h"
+#include "util/err.h"
+
+struct programs {
+	char *dir;  /* of the pins */
+	char *root; /* of our bpffs */
+	int lock_fd;
+	int groups_fd, slots_fd, rings_fd, namespaces_fd;
+	int slot;                /* -1: none */
+	struct wire_slot *state; /* of the slot, mapped */
+};
+
+/* The kernel half can be had here: 0, or why not. */
+int programs_probe(struct err *err);
+
+/* Loads and attaches where that was not done, and takes a slot. programs_close() whatever it returned. */
+int programs_open(const char *pin_dir, struct programs *programs, struct err *err);
+void programs_close(struct programs *programs);
+
+/* Opens the maps without attaching or taking a slot, and holds the lock: for salvage. -ENOENT where
+ * nothing was ever pinned. */
+int programs_look(const char *pin_dir, struct programs *programs, struct err *err);
+
+/* Puts a ring into the slot, or takes it out (ring_fd -1). It is there when this returns, but programs may
+ * use the one before for a while: *done turns true when none does. done may be NULL, else it must live
+ * until it is true. */
+int programs_set_ring(struct programs *programs, int ring_fd, bool *done, struct err *err);
+
+/* A ring outlives its reader by its pin. */
+int programs_pin_ring(
+	const struct programs *programs, const char *id, int n, int ring_fd, struct err *err);
+int programs_get_ring(
+	const struct programs *programs, const char *id, int n); /* a descriptor; -ENOENT */
+void programs_unpin_rings(const struct programs *programs, const char *id);
+#define PROGRAMS_RINGS_MAX 2 /* the small one and the big one */
+
+/* Removes all groups and namespaces of a slot, its ring and its name: its user is dead. */
+void programs_free_slot(const struct programs *programs, uint32_t slot);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observer/ring.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "util/mem.h"
+
+struct ring {
+	int fd;
+	size_t size, page;
+	unsigned long *consumer;       /* ours: how far it was given back */
+	const unsigned long *producer; /* the kernel's */
+	const char *data;              /* mapped twice in a row, so that records never wrap */
+	unsigned long at;              /* how far it was read */
+};
+
+static int map_pages(struct ring *ring)
+{
+	char *p = mmap(NULL, ring->page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	ring->consumer = (unsigned long *)p;
+	p = mmap(NULL, ring->page + 2 * ring->size, PROT_READ, MAP_SHARED, ring->fd,
+		(off_t)ring->page);
+	if (p == MAP_FAILED)
+		return -errno;
+	ring->producer = (const unsigned long *)p;
+	ring->data = p + ring->page;
+	ring->at = __atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE);
+	return 0;
+}
+
+int ring_open(int fd, struct ring **ret_ring, struct err *err)
+{
+	scoped(ring) struct ring *ring = new0(struct ring);
+	struct bpf_map_info info = {0};
+	__u32 len = sizeof(info);
+	int r;
+
+	ring->fd = -1;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
+		return err_set(err, -errno, "read about a ring: %m");
+	if (info.type != BPF_MAP_TYPE_RINGBUF)
+		return err_set(err, -EINVAL, "what is pinned is no ring");
+	ring->size = info.max_entries;
+	ring->page = (size_t)sysconf(_SC_PAGESIZE);
+	ring->fd = fd;
+	r = map_pages(ring);
+	if (r < 0) {
+		ring->fd = -1;
+		return err_set(err, r, "map a ring: %m");
+	}
+	*ret_ring = take(&ring);
+	return 0;
+}
+
+int ring_new(size_t bytes, struct ring **ret_ring, struct err *err)
+{
+	scoped_fd int fd =
+		bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cloche_ring", 0, 0, (__u32)bytes, NULL);
+	int r;
+
+	if (fd < 0)
+		return err_set(err, fd, "make a ring of %zu bytes: %m", bytes);
+	r = ring_open(fd, ret_ring, err);
+	if (r < 0)
+		return r;
+	(void)take_fd(&fd);
+	return 0;
+}
+
+void ring_free(struct ring *ring)
+{
+	if (!ring)
+		return;
+	if (ring->consumer)
+		munmap(ring->consumer, ring->page);
+	if (ring->producer)
+		munmap((void *)ring->producer, ring->page + 2 * ring->size);
+	scoped_close(&ring->fd);
+	free(ring);
+}
+
+int ring_fd(const struct ring *ring)
+{
+	return ring->fd;
+}
+
+size_t ring_size(const struct ring *ring)
+{
+	return ring->size;
+}
+
+unsigned long ring_mark(const struct ring *ring)
+{
+	return __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
+}
+
+bool ring_has_passed(const struct ring *ring, unsigned long mark)
+{
+	return (long)(ring->at - mark) >= 0;
+}
+
+size_t ring_waiting(const struct ring *ring)
+{
+	return ring_mark(ring) - ring->at;
+}
+
+int ring_next(struct ring *ring, const void **ret_record, size_t *ret_len)
+{
+	for (;;) {
+		const char *p = ring->data + (ring->at & (ring->size - 1));
+		unsigned int len;
+		bool discarded;
+
+		if (ring_waiting(ring) == 0)
+			return 0;
+		len = __atomic_load_n((const unsigned int *)p, __ATOMIC_ACQUIRE);
+		if (len & BPF_RINGBUF_BUSY_BIT)
+			return -EBUSY;
+		discarded = len & BPF_RINGBUF_DISCARD_BIT;
+		len &= ~BPF_RINGBUF_DISCARD_BIT;
+		ring->at += (len + BPF_RINGBUF_HDR_SZ + 7) & ~7UL;
+		if (discarded)
+			continue;
+		*ret_record = p + BPF_RINGBUF_HDR_SZ;
+		*ret_len = len;
+		return 1;
+	}
+}
+
+void ring_release(struct ring *ring)
+{
+	__atomic_store_n(ring->consumer, ring->at, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a BPF ring buffer: kernel documentation, bpf/ringbuf.rst. One reader. */
+#ifndef OBSERVER_RING_H
+#define OBSERVER_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct ring;
+
+/* A new one; bytes is a power of two and a whole number of pages. */
+int ring_new(size_t bytes, struct ring **ret_ring, struct err *err);
+/* One that exists, by its map's descriptor, which it takes over on success. */
+int ring_open(int fd, struct ring **ret_ring, struct err *err);
+void ring_free(struct ring *ring);
+SCOPED_TYPE(ring)
+
+int ring_fd(const struct ring *ring); /* of the map; can be polled; borrowed */
+size_t ring_size(const struct ring *ring);
+size_t ring_waiting(const struct ring *ring); /* bytes */
+
+/* A place in the stream: where the kernel writes now, and whether we have read up to there. */
+unsigned long ring_mark(const struct ring *ring);
+bool ring_has_passed(const struct ring *ring, unsigned long mark);
+
+/* The next record, good until ring_release(). 1, or 0 where there is none; -EBUSY where one is being
+ * written. */
+int ring_next(struct ring *ring, const void **ret_record, size_t *ret_len);
+/* Gives the room of all records read so far back to the kernel. */
+void ring_release(struct ring *ring);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel half writes and user space reads: the records in a ring, the groups and slots in maps.
+ *
+ * A record is one of the structs below and, behind it, bytes whose lengths it tells. A path made by the
+ * kernel half is its components, leaf first, each with a NUL behind it: "f\0dir\0" is /dir/f, nothing is
+ * the root. Text is what the program passed, with its NUL. Both halves are of the same build: the pins are
+ * named by the object's hash, so the layout may change freely. */
+#ifndef OBSERVER_WIRE_H
+#define OBSERVER_WIRE_H
+
+#include <linux/types.h>
+
+#define WIRE_CALLS_MAX  512       /* system call numbers the kernel half knows */
+#define WIRE_SLOTS_MAX  4096      /* sandboxes traced at once on a host */
+#define WIRE_GROUPS_MAX 65536     /* cgroups, over all of them */
+#define WIRE_RECORD_MAX 32768     /* one record */
+#define WIRE_PATH_MAX   8192      /* one path made by the kernel half */
+#define WIRE_TEXT_MAX   4096      /* one path that a program passed: PATH_MAX */
+#define WIRE_ARGV_MAX   (1 << 18) /* argument bytes kept of one exec */
+#define WIRE_ARGV_HEAD  12288     /* of these, in the exec's own record */
+#define WIRE_CHUNK_MAX  16384     /* and in each record before it */
+#define WIRE_OUTPUT_MAX 4000      /* bytes copied of what a process writes to one stream */
+#define WIRE_ID_SIZE    24        /* room for an id and a NUL */
+
+enum wire_kind {
+	WIRE_EXEC = 1, /* struct wire_exec: a program started, or a call that failed to */
+	WIRE_EXIT,
+	WIRE_FORK,
+	WIRE_CALL, /* struct wire_call */
+	WIRE_REFUSED,
+	WIRE_OUTPUT,
+	WIRE_TOTALS, /* struct wire_exit: what a program had written that another one replaces */
+	WIRE_CHUNK,  /* more arguments of the exec that follows */
+};
+
+/* head.flags */
+#define WIRE_OWN_FILTER \
+	(1u << 0) /* the program has a call filter of its own: results may be made up */
+#define WIRE_SHARED_MM (1u << 1) /* somebody else can write to the memory that held the text */
+#define WIRE_ENTERED   (1u << 2) /* in the box, but of no cgroup of it */
+#define WIRE_COMPAT    (1u << 3) /* a 32-bit call: nr is of that table */
+#define WIRE_CUT1      (1u << 4) /* the first path ends before the root */
+#define WIRE_CUT2      (1u << 5)
+#define WIRE_DELETED1  (1u << 6) /* the first path's file has no name any more */
+#define WIRE_INTERNAL1 (1u << 7) /* it lies on a mount that is nowhere: memory, a pipe, a socket */
+#define WIRE_FILE      (1u << 8) /* base1 is the file itself, there is no text */
+#define WIRE_LOST_TEXT (1u << 9) /* the text was not there to be read */
+#define WIRE_ARGV_CUT  (1u << 10)
+#define WIRE_X32       (1u << 11) /* a call of the x32 table */
+
+struct wire_head {
+	__u64 ns;   /* CLOCK_MONOTONIC */
+	__u32 exec; /* number that user space gave the group */
+	__u32 pid;  /* as the box numbers it; 0: not in there */
+	__u32 task;
+	__u32 host_pid;
+	__u32 lost; /* of the slot, when this was made */
+	__s32 ret;
+	__u32 flags;
+	__u16 nr;
+	__u8 kind;
+	__u8 pad;
+};
+_Static_assert(sizeof(struct wire_head) == 40, "wire_head");
+
+struct wire_call {
+	struct wire_head head;
+	__u64 arg[2]; /* what the table of calls names: flags, mode, size */
+	__u32 fmode;  /* of the file, where there is one */
+	__u16 imode;
+	__u8 skip[2]; /* of the text, where /proc/self/fd/N stood for base */
+	__u16 base_len[2];
+	__u16 text_len[2];
+};
+_Static_assert(sizeof(struct wire_call) == 72, "wire_call");
+
+struct wire_exec {
+	struct wire_head head;
+	__u64 argv_bytes; /* all of them, with their NULs */
+	__u32 argc;
+	__u32 kuid; /* host's number */
+	__u32 ppid;
+	__u16 path_len; /* of a program that started; else text */
+	__u16 cwd_len;
+	__u16 argv_len; /* in this record */
+	__u8 skip;
+	__u8 pad;
+	__u32 chunks_len; /* in those before */
+};
+_Static_assert(sizeof(struct wire_exec) == 72, "wire_exec");
+
+struct wire_chunk {
+	struct wire_head head;
+	__u32 offset; /* in the argument bytes */
+	__u32 len;
+};
+_Static_assert(sizeof(struct wire_chunk) == 48, "wire_chunk");
+
+struct wire_exit {
+	struct wire_head head; /* ret: as wait(2) gives it */
+	__u64 written[2];      /* to descriptors 1 and 2 */
+	__u32 copied[2];
+};
+_Static_assert(sizeof(struct wire_exit) == 64, "wire_exit");
+
+struct wire_fork {
+	struct wire_head head;
+	__u32 child;
+	__u32 is_thread;
+};
+_Static_assert(sizeof(struct wire_fork) == 48, "wire_fork");
+
+struct wire_refused {
+	struct wire_head head;
+	__u64 args[6];
+};
+_Static_assert(sizeof(struct wire_refused) == 88, "wire_refused");
+
+struct wire_output {
+	struct wire_head head;
+	__u64 written; /* with this */
+	__u32 stream;  /* 1, 2 */
+	__u32 len;
+};
+_Static_assert(sizeof(struct wire_output) == 56, "wire_output");
+
+/* Value of the map of cgroups: whose this one is. */
+#define WIRE_GROUP_INTERNAL  (1u << 0)
+#define WIRE_GROUP_PROCESSES (1u << 1)
+#define WIRE_GROUP_FILES     (1u << 2)
+#define WIRE_GROUP_OUTPUTS   (1u << 3)
+struct wire_group {
+	__u64 dropped; /* records that found no room */
+	__u32 slot;
+	__u32 exec;
+	__u32 flags;
+	__u32 filters; /* call filters at the first exec: the box's own. 0: not known yet */
+	char id[WIRE_ID_SIZE];
+};
+_Static_assert(sizeof(struct wire_group) == 48, "wire_group");
+
+/* Value of the map of slots, mapped by user space: one cache line each. */
+struct wire_slot {
+	__u32 armed;   /* user space sleeps: wake it */
+	__u32 pressed; /* it was told that the ring fills */
+	__u64 dropped; /* over all groups */
+	__u32 high;    /* bytes waiting that are worth a wake */
+	__u32 level;   /* of the box's pid namespace */
+	__s64 start_ns;
+	__u32 id_base; /* the host's number for uid 0 of the box */
+	__u32 pid_ns;
+	__u32 mnt_ns;
+	char id[WIRE_ID_SIZE - 4];
+};
+_Static_assert(sizeof(struct wire_slot) == 64, "wire_slot");
+
+#endif
