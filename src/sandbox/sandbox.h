@@ -21,13 +21,16 @@ struct sandbox_config {
 	const char *id;
 	const struct spec *spec;
 	const char *state_dir; /* $CLOCHE_STATE: id ranges, skeletons */
-	const char *dir;       /* <state>/sandboxes/<id>, exists: upper and work folders are made in here */
-	const char *changes_dir; /* <state>/changes/<id>, exists: N/{upper,work} for the Nth mount that is cow */
-	int init_fd;           /* the static pid 1 program, opened */
+	const char
+		*dir; /* <state>/sandboxes/<id>, exists: upper and work folders are made in here */
+	const char *
+		changes_dir; /* <state>/changes/<id>, exists: N/{upper,work} for the Nth mount that is cow */
+	int init_fd; /* the static pid 1 program, opened */
 };
 
 /* Everything up to a running pid 1, or nothing left behind and a sentence. The caller owns *ret_sandbox. */
-int sandbox_create(const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
+int sandbox_create(
+	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
 /* Kills what runs, unmounts, removes cgroups and (unless keep_layer) the root's upper. Change sets stay. Safe twice. */
 void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
 void sandbox_free(struct sandbox *sandbox); /* destroys first where that was not done */
@@ -37,16 +40,18 @@ SCOPED_TYPE(sandbox)
  * Needs no struct sandbox; everything missing is fine. Change sets stay. */
 int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct err *err);
 
-pid_t sandbox_init_pid(const struct sandbox *sandbox);   /* pid 1 as the host numbers it */
-int sandbox_init_pidfd(const struct sandbox *sandbox);   /* readable when pid 1 has ended; borrowed */
-int sandbox_root_fd(const struct sandbox *sandbox);      /* O_PATH of the root as seen inside; borrowed */
+pid_t sandbox_init_pid(const struct sandbox *sandbox); /* pid 1 as the host numbers it */
+int sandbox_init_pidfd(const struct sandbox *sandbox); /* readable when pid 1 has ended; borrowed */
+int sandbox_root_fd(
+	const struct sandbox *sandbox); /* O_PATH of the root as seen inside; borrowed */
 uint64_t sandbox_init_cgroup_id(const struct sandbox *sandbox);
-int64_t sandbox_start_ns(const struct sandbox *sandbox); /* CLOCK_MONOTONIC when pid 1 was cloned: guest_ns 0 */
+int64_t sandbox_start_ns(
+	const struct sandbox *sandbox); /* CLOCK_MONOTONIC when pid 1 was cloned: guest_ns 0 */
 uint32_t sandbox_id_base(const struct sandbox *sandbox); /* first of the 65,536 host ids */
 
 /* Freezing is a set of reasons; the box runs when none is left. */
-#define SANDBOX_FREEZE_USER  1u /* cloche pause */
-#define SANDBOX_FREEZE_LOSS  2u /* the observer's high water */
+#define SANDBOX_FREEZE_USER 1u /* cloche pause */
+#define SANDBOX_FREEZE_LOSS 2u /* the observer's high water */
 int sandbox_freeze(struct sandbox *sandbox, unsigned reason, struct err *err);
 int sandbox_thaw(struct sandbox *sandbox, unsigned reason, struct err *err);
 bool sandbox_is_frozen(const struct sandbox *sandbox);
@@ -58,7 +63,8 @@ struct sandbox_exec;
 struct sandbox_exec_config {
 	const char *id; /* ex_..., names the cgroup */
 	const struct spec_exec *spec;
-	int stdin_fd, stdout_fd, stderr_fd; /* borrowed; -1: /dev/null. Not looked at with a terminal */
+	int stdin_fd, stdout_fd,
+		stderr_fd; /* borrowed; -1: /dev/null. Not looked at with a terminal */
 };
 
 int sandbox_exec_prepare(struct sandbox *sandbox, const struct sandbox_exec_config *config,
@@ -71,16 +77,18 @@ int sandbox_exec_status_fd(const struct sandbox_exec *exec); /* borrowed */
 /* Reads it: 0 started, -EAGAIN not known yet, else the negative errno of execve (-ENOENT, -EACCES) or of the
  * step before it, with a sentence. */
 int sandbox_exec_status(struct sandbox_exec *exec, struct err *err);
-pid_t sandbox_exec_pid(const struct sandbox_exec *exec);  /* host's number */
-int sandbox_exec_pidfd(const struct sandbox_exec *exec);  /* readable when it has ended; borrowed */
-int sandbox_exec_pty(const struct sandbox_exec *exec);    /* master of its terminal, -1 without; borrowed */
+pid_t sandbox_exec_pid(const struct sandbox_exec *exec); /* host's number */
+int sandbox_exec_pidfd(const struct sandbox_exec *exec); /* readable when it has ended; borrowed */
+int sandbox_exec_pty(
+	const struct sandbox_exec *exec); /* master of its terminal, -1 without; borrowed */
 int sandbox_exec_resize(struct sandbox_exec *exec, unsigned short rows, unsigned short columns);
-int sandbox_exec_signal(struct sandbox_exec *exec, int signal); /* to the exec's process group leader */
+int sandbox_exec_signal(
+	struct sandbox_exec *exec, int signal); /* to the exec's process group leader */
 /* Kills every process of the exec, daemons included (cgroup.kill). Does not wait. */
 int sandbox_exec_kill(struct sandbox_exec *exec);
 /* After pidfd is readable: code or signal. */
 struct sandbox_exit {
-	int code;        /* valid where signal is 0 */
+	int code; /* valid where signal is 0 */
 	int signal;
 	bool oom_killed; /* the box's memory limit did it: the counter moved and the signal was KILL */
 };
@@ -95,11 +103,12 @@ SCOPED_TYPE(sandbox_exec)
 
 /* What this host can do, for doctor and for the sentence when create fails. */
 struct sandbox_probe {
-	const char *what;  /* "user namespaces" */
+	const char *what; /* "user namespaces" */
 	bool ok, required;
-	char detail[256];  /* what is there, or what to do */
+	char detail[256]; /* what is there, or what to do */
 };
 /* Fills up to max, returns how many. */
-size_t sandbox_probe_host(const char *state_dir, const char *cwd, struct sandbox_probe *ret_probes, size_t max);
+size_t sandbox_probe_host(
+	const char *state_dir, const char *cwd, struct sandbox_probe *ret_probes, size_t max);
 
 #endif

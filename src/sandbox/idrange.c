@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/idrange.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/fdio.h"
+#include "util/path.h"
+#include "util/scoped.h"
+
+#define SUBIDS_MAX (256u * 1024)
+#define PATH_LEN   4096
+#define NAME_LEN   16
+
+int idrange_is_given(const char *subids, uint32_t base)
+{
+	unsigned long long from, n;
+	const char *line = subids;
+
+	for (; line && *line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+		if (sscanf(line, "%*[^:\n]:%llu:%llu", &from, &n) != 2 ||
+			strncmp(line, "cloche:", 7) == 0)
+			continue;
+		if (n > 0 && from < (unsigned long long)base + IDRANGE_LEN && from + n > base)
+			return 1;
+	}
+	return 0;
+}
+
+static uint32_t first_base(void)
+{
+	const char *text = getenv("CLOCHE_ID_BASE");
+	unsigned long v = text ? strtoul(text, NULL, 10) : 0;
+
+	/* Never the range in which real users live. */
+	return v >= IDRANGE_LEN && v < UINT32_MAX - IDRANGE_LEN ? (uint32_t)v : IDRANGE_BASE;
+}
+
+static uint32_t start_slot(const char *id)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *id; id++)
+		h = (h ^ (unsigned char)*id) * 16777619u;
+	return h % IDRANGE_MAX;
+}
+
+/* The lock counts only on the file that the name still means: its last holder may just have removed it. */
+static int try_slot(int dirfd, uint32_t slot, const char *id)
+{
+	char name[NAME_LEN];
+	struct stat a, b;
+	scoped_fd int fd = -1;
+
+	(void)snprintf(name, sizeof(name), "%u", slot);
+	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	if (fstat(fd, &a) < 0 || fstatat(dirfd, name, &b, AT_SYMLINK_NOFOLLOW) < 0 ||
+		a.st_ino != b.st_ino)
+		return -EWOULDBLOCK;
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, id, strlen(id), 0) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
+static bool is_free(const struct str *subuid, const struct str *subgid, uint32_t base)
+{
+	return !(subuid->p && idrange_is_given(subuid->p, base)) &&
+	       !(subgid->p && idrange_is_given(subgid->p, base));
+}
+
+int idrange_open(struct idrange *range, const char *state_dir, const char *id, struct err *err)
+{
+	scoped_str struct str subuid = {0}, subgid = {0};
+	char path[PATH_LEN];
+	scoped_fd int dirfd = -1;
+	uint32_t first = first_base(), start = start_slot(id);
+	int fd;
+
+	*range = (struct idrange){.lock_fd = -1};
+	(void)snprintf(path, sizeof(path), "%s/ids", state_dir);
+	if (path_make_all(path, 0700) < 0)
+		return err_set(err, -errno, "make '%s': %m", path);
+	dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd < 0)
+		return err_set(err, -errno, "open '%s': %m", path);
+	/* Neither file has to be there. */
+	(void)fdio_read_file(AT_FDCWD, "/etc/subuid", SUBIDS_MAX, &subuid);
+	(void)fdio_read_file(AT_FDCWD, "/etc/subgid", SUBIDS_MAX, &subgid);
+	for (uint32_t i = 0; i < IDRANGE_MAX; i++) {
+		uint32_t slot = (start + i) % IDRANGE_MAX;
+		uint64_t base = (uint64_t)first + (uint64_t)slot * IDRANGE_LEN;
+
+		if (base + IDRANGE_LEN > UINT32_MAX || !is_free(&subuid, &subgid, (uint32_t)base))
+			continue;
+		fd = try_slot(dirfd, slot, id);
+		if (fd == -EWOULDBLOCK)
+			continue;
+		if (fd < 0)
+			return err_set(err, fd, "lock an id range in '%s': %m", path);
+		*range = (struct idrange){.base = (uint32_t)base, .lock_fd = fd, .slot = slot};
+		return 0;
+	}
+	return err_set(err, -EUSERS,
+		"no free id range: %u sandboxes live, or /etc/subuid gives all of them away",
+		IDRANGE_MAX);
+}
+
+void idrange_close(struct idrange *range, const char *state_dir)
+{
+	char path[PATH_LEN];
+
+	if (range->lock_fd < 0)
+		return;
+	(void)snprintf(path, sizeof(path), "%s/ids/%u", state_dir, range->slot);
+	(void)unlink(path); /* a file that stays is taken again as it is */
+	(void)close(range->lock_fd);
+	range->lock_fd = -1;
+}
+
+void idrange_clean(const char *state_dir, const char *id)
+{
+	char path[PATH_LEN];
+	struct dirent *entry;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "%s/ids", state_dir);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		scoped_str struct str owner = {0};
+		scoped_fd int fd =
+			openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+		if (fd < 0 || fdio_read_all(fd, PATH_LEN, &owner) < 0 ||
+			!slice_is(str_slice(&owner), id))
+			continue;
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			(void)unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+	(void)closedir(dir);
+}

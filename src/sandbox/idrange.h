@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hands out ranges of 65,536 host ids, one per living sandbox: a locked file each in <state>/ids.
+ * The lock dies with its holder, so that a range is never lost; what /etc/subuid and /etc/subgid give to
+ * others is passed over. CLOCHE_ID_BASE moves the first range. */
+#ifndef SANDBOX_IDRANGE_H
+#define SANDBOX_IDRANGE_H
+
+#include <stdint.h>
+
+#include "util/err.h"
+
+#define IDRANGE_LEN 65536u
+/* Above what systemd uses for containers, below 2^31: nobody's by convention. */
+#define IDRANGE_BASE 1879048192u
+#define IDRANGE_MAX  4096u
+
+struct idrange {
+	uint32_t base; /* first id */
+	int lock_fd;   /* -1: not held */
+	uint32_t slot;
+};
+
+/* Takes a free range for the sandbox named id. */
+int idrange_open(struct idrange *range, const char *state_dir, const char *id, struct err *err);
+void idrange_close(struct idrange *range, const char *state_dir);
+/* Removes the file of a dead sandbox's range. */
+void idrange_clean(const char *state_dir, const char *id);
+
+/* Whether lines in the format of subuid(5) give away any of the range. Pure. */
+int idrange_is_given(const char *subids, uint32_t base);
+
+#endif

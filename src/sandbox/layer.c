@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/layer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sandbox/kmount.h"
+#include "util/scoped.h"
+
+#define NAME_LEN 64
+
+static bool by_path; /* the kernel, or the user, wants the older way */
+static bool in_own_ns;
+
+/* Attaching anything is seen by nobody else, and what the host unmounts is let go here too. */
+static int enter_own_ns(struct err *err)
+{
+	if (in_own_ns)
+		return 0;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_set(err, -errno, "make a mount namespace: %m");
+	in_own_ns = true;
+	return 0;
+}
+
+static int overlay_by_path(
+	int lower_fd, struct kmount_overlay *overlay, const char *at, struct err *err)
+{
+	int fd, r = enter_own_ns(err);
+
+	if (r < 0)
+		return r;
+	if (mkdir(at, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "make '%s': %m", at);
+	r = kmount_attach_nofollow(lower_fd, AT_FDCWD, at);
+	if (r < 0)
+		return err_set(err, r, "attach a lower layer: %m");
+	overlay->lower_fd = -1;
+	overlay->lower_path = at;
+	fd = kmount_overlay(overlay, err);
+	(void)umount2(at, MNT_DETACH); /* the overlay holds its own copy */
+	(void)rmdir(at);
+	return fd;
+}
+
+/* Called with the current folder at dir_fd, so that paths are short and say nothing of the host. */
+static int make_overlay(const struct layer *layer, int lower_fd, struct err *err)
+{
+	char upper[NAME_LEN], work[NAME_LEN], at[NAME_LEN];
+	struct kmount_overlay overlay = {.lower_fd = lower_fd,
+		.upper = upper,
+		.work = work,
+		.throw_away = layer->throw_away};
+	int fd;
+
+	(void)snprintf(upper, sizeof(upper), "%.40s/upper", layer->name);
+	(void)snprintf(work, sizeof(work), "%.40s/work", layer->name);
+	(void)snprintf(at, sizeof(at), "%.40s/lower", layer->name);
+	if (!by_path && !getenv("CLOCHE_OLD_OVERLAY")) {
+		fd = kmount_overlay(&overlay, err);
+		if (fd != -EINVAL)
+			return fd;
+	}
+	fd = overlay_by_path(lower_fd, &overlay, at, err);
+	by_path = by_path || fd >= 0;
+	return fd;
+}
+
+static int make_folder(int dirfd, const char *path, uint32_t owner, mode_t mode)
+{
+	if (mkdirat(dirfd, path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	if (fchownat(dirfd, path, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+		fchmodat(dirfd, path, mode, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_folders(const struct layer *layer, struct err *err)
+{
+	scoped_fd int fd = -1;
+	int r = 0;
+
+	if (mkdirat(layer->dir_fd, layer->name, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	if (r == 0) {
+		fd = openat(layer->dir_fd, layer->name,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		r = fd < 0 ? -errno : make_folder(fd, "upper", layer->owner, layer->mode);
+	}
+	if (r == 0)
+		r = make_folder(fd, "work", layer->owner, 0700);
+	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", layer->lower) : 0;
+}
+
+int layer_open(const struct layer *layer, struct err *err)
+{
+	scoped_fd int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), lower_fd = -1;
+	int fd, r = make_folders(layer, err);
+
+	if (r < 0)
+		return r;
+	lower_fd = kmount_clone(layer->lower,
+		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, layer->userns_fd, err);
+	if (lower_fd < 0)
+		return lower_fd;
+	if (cwd < 0 || fchdir(layer->dir_fd) < 0)
+		return err_set(err, -errno, "go to the layers' folder: %m");
+	fd = make_overlay(layer, lower_fd, err);
+	if (fchdir(cwd) < 0 && fd >= 0) {
+		r = -errno;
+		(void)close(fd);
+		return err_set(err, r, "go back from the layers' folder: %m");
+	}
+	return fd < 0 ? err_wrap(err, fd, "layer over '%s'", layer->lower) : fd;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The owner of a source is root inside, through a map of ids on the mount. Written through (rw), ids inside
+ * map to nobody else's ids outside; what the mount cannot refuse - set-id bits, whiteout devices - the seccomp
+ * filter does, and file capabilities fail for want of the capability to set them. cow and ro map all ids, so
+ * that everything can be read and changed: nothing of that reaches the host but by `cloche apply`. */
+#include "sandbox/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sandbox/kmount.h"
+#include "sandbox/layer.h"
+#include "util/fdio.h"
+#include "util/jsonw.h"
+#include "util/scoped.h"
+
+#define NAME_LEN 16
+
+static int plan_entry(
+	struct mounts_entry *entry, const struct spec_mount *spec, uint32_t base, struct err *err)
+{
+	struct stat st;
+
+	*entry = (struct mounts_entry){.spec = spec, .cow = -1, .fd = -1};
+	if (stat(spec->host, &st) < 0)
+		return err_set(err, -errno, "mount source '%s': %m", spec->host);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return err_set(err, -EINVAL, "mount source '%s' is neither a folder nor a file",
+			spec->host);
+	if (S_ISREG(st.st_mode) && spec->mode == SPEC_MOUNT_COW)
+		return err_set(err, -ENOTDIR,
+			"mount source '%s' is a file: cow takes folders, files go ro or rw",
+			spec->host);
+	entry->is_folder = S_ISDIR(st.st_mode);
+	entry->mode = st.st_mode & 0777;
+	entry->uid = st.st_uid;
+	entry->gid = st.st_gid;
+	if (spec->mode == SPEC_MOUNT_RW) {
+		idmap_owner_only(&entry->uids, st.st_uid, base);
+		idmap_owner_only(&entry->gids, st.st_gid, base);
+	} else {
+		idmap_all(&entry->uids, st.st_uid, base);
+		idmap_all(&entry->gids, st.st_gid, base);
+	}
+	return 0;
+}
+
+static int by_guest(const void *a, const void *b)
+{
+	const struct mounts_entry *x = a, *y = b;
+
+	return strcmp(x->spec->guest, y->spec->guest); /* "/a" sorts before "/a/b" */
+}
+
+int mounts_plan(struct mounts *mounts, const struct spec *spec, uint32_t base, struct err *err)
+{
+	int n_cow = 0, r;
+
+	mounts->n = 0;
+	mounts->has_rw = false;
+	if (spec->n_mounts > BOOT_MAX_MOUNTS)
+		return err_set(err, -E2BIG, "%zu mounts, at most %d can be made", spec->n_mounts,
+			BOOT_MAX_MOUNTS);
+	for (size_t i = 0; i < spec->n_mounts; i++) {
+		struct mounts_entry *entry = &mounts->entries[mounts->n];
+
+		r = plan_entry(entry, &spec->mounts[i], base, err);
+		if (r < 0)
+			return r;
+		if (entry->spec->mode == SPEC_MOUNT_COW)
+			entry->cow = n_cow++;
+		mounts->has_rw = mounts->has_rw || entry->spec->mode == SPEC_MOUNT_RW;
+		if (entry->is_folder && !entry->spec->internal)
+			hide_find(entry->spec->host, &spec->hide, &entry->hide);
+		mounts->n++;
+	}
+	qsort(mounts->entries, mounts->n, sizeof(mounts->entries[0]), by_guest);
+	return 0;
+}
+
+void mounts_done(struct mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		hide_list_done(&mounts->entries[i].hide);
+		scoped_close(&mounts->entries[i].fd);
+		mounts->entries[i].fd = -1;
+	}
+	mounts->n = 0;
+}
+
+void mounts_close_plain(struct mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		if (mounts->entries[i].cow >= 0)
+			continue;
+		scoped_close(&mounts->entries[i].fd);
+		mounts->entries[i].fd = -1;
+	}
+}
+
+static bool is_same_map(const struct idmap *a, const struct idmap *b)
+{
+	return a->n == b->n && memcmp(a->lines, b->lines, a->n * sizeof(a->lines[0])) == 0;
+}
+
+/* User namespaces made for maps, so that mounts with the same map share one. */
+struct map_cache {
+	struct {
+		const struct mounts_entry *entry;
+		int fd;
+	} items[BOOT_MAX_MOUNTS];
+	size_t n;
+	int plain_fd;
+	uint32_t base;
+};
+
+/* Borrowed from the cache. */
+static int map_userns(struct map_cache *cache, const struct mounts_entry *entry, struct err *err)
+{
+	int fd;
+
+	if (idmap_is_plain(&entry->uids, cache->base) && idmap_is_plain(&entry->gids, cache->base))
+		return cache->plain_fd;
+	for (size_t i = 0; i < cache->n; i++) {
+		const struct mounts_entry *other = cache->items[i].entry;
+
+		if (is_same_map(&entry->uids, &other->uids) &&
+			is_same_map(&entry->gids, &other->gids))
+			return cache->items[i].fd;
+	}
+	fd = idmap_open_userns(&entry->uids, &entry->gids, err);
+	if (fd < 0)
+		return fd;
+	cache->items[cache->n].entry = entry;
+	cache->items[cache->n++].fd = fd;
+	return fd;
+}
+
+static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns_fd, uint32_t base,
+	struct err *err)
+{
+	char name[NAME_LEN];
+	const struct layer layer = {.dir_fd = changes_fd,
+		.name = name,
+		.lower = entry->spec->host,
+		.userns_fd = userns_fd,
+		.owner = base,
+		.mode = entry->mode};
+
+	(void)snprintf(name, sizeof(name), "%d", entry->cow);
+	return layer_open(&layer, err);
+}
+
+static int open_entry(
+	struct mounts_entry *entry, int changes_fd, struct map_cache *cache, struct err *err)
+{
+	uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	int userns_fd = map_userns(cache, entry, err);
+
+	if (userns_fd < 0)
+		return userns_fd;
+	if (entry->spec->mode == SPEC_MOUNT_COW)
+		entry->fd = open_cow(entry, changes_fd, userns_fd, cache->base, err);
+	else
+		entry->fd = kmount_clone(entry->spec->host,
+			attrs | (entry->spec->mode == SPEC_MOUNT_RO ? MOUNT_ATTR_RDONLY : 0),
+			userns_fd, err);
+	return entry->fd < 0 ? entry->fd : 0;
+}
+
+int mounts_open(struct mounts *mounts, const char *changes_dir, uint32_t base, int plain_userns_fd,
+	struct err *err)
+{
+	struct map_cache cache = {.plain_fd = plain_userns_fd, .base = base};
+	scoped_fd int changes_fd = -1;
+	int r = 0;
+
+	if (mounts->n == 0)
+		return 0;
+	changes_fd = open(changes_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; r == 0 && i < mounts->n; i++) {
+		if (mounts->entries[i].cow >= 0 && changes_fd < 0)
+			r = err_set(err, -ENOENT, "open '%s': %m", changes_dir);
+		else
+			r = open_entry(&mounts->entries[i], changes_fd, &cache, err);
+	}
+	for (size_t i = 0; i < cache.n; i++)
+		(void)close(cache.items[i].fd);
+	return r;
+}
+
+static void write_map(struct jsonw *j, const char *key, const struct idmap *map)
+{
+	jsonw_key(j, key);
+	jsonw_array(j);
+	for (size_t i = 0; i < map->n; i++) {
+		jsonw_array(j);
+		jsonw_int(j, map->lines[i].disk);
+		jsonw_int(j, map->lines[i].host);
+		jsonw_int(j, map->lines[i].n);
+		jsonw_array_end(j);
+	}
+	jsonw_array_end(j);
+}
+
+static void write_entry(struct jsonw *j, const struct mounts_entry *entry)
+{
+	char upper[NAME_LEN * 2];
+
+	(void)snprintf(upper, sizeof(upper), "%d/upper", entry->cow);
+	jsonw_object(j);
+	jsonw_kint(j, "n", entry->cow);
+	jsonw_ktext(j, "host", entry->spec->host);
+	jsonw_ktext(j, "guest", entry->spec->guest);
+	jsonw_kint(j, "owner_uid", entry->uid);
+	jsonw_kint(j, "owner_gid", entry->gid);
+	jsonw_ktext(j, "upper", upper);
+	write_map(j, "uid_map", &entry->uids);
+	write_map(j, "gid_map", &entry->gids);
+	jsonw_object_end(j);
+}
+
+int mounts_write_changes(const struct mounts *mounts, const char *changes_dir, const char *id,
+	uint32_t base, struct err *err)
+{
+	scoped_str struct str out = {0};
+	struct jsonw j = jsonw_to(&out);
+	scoped_fd int dirfd = -1;
+	size_t n_cow = 0;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_kint(&j, "v", 1);
+	jsonw_ktext(&j, "sandbox", id);
+	jsonw_kint(&j, "base", base);
+	jsonw_key(&j, "mounts");
+	jsonw_array(&j);
+	for (size_t i = 0; i < mounts->n; i++)
+		if (mounts->entries[i].cow >= 0) {
+			write_entry(&j, &mounts->entries[i]);
+			n_cow++;
+		}
+	jsonw_array_end(&j);
+	jsonw_object_end(&j);
+	str_putc(&out, '\n');
+	if (n_cow == 0)
+		return 0;
+	dirfd = open(changes_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dirfd < 0 ? -errno : fdio_replace(dirfd, "changes.json", out.p, out.len, 0600);
+	return r < 0 ? err_set(err, r, "write '%s/changes.json': %m", changes_dir) : 0;
+}

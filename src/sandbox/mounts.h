@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The folders and files of the host that the user put into the sandbox: ro, rw, cow. */
+#ifndef SANDBOX_MOUNTS_H
+#define SANDBOX_MOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sandbox/boot.h"
+#include "sandbox/hide.h"
+#include "sandbox/idmap.h"
+#include "spec/spec.h"
+#include "util/err.h"
+#include "util/str.h"
+
+struct mounts_entry {
+	const struct spec_mount *spec;
+	uint32_t uid, gid; /* owner of the source: root inside */
+	mode_t mode;
+	bool is_folder;
+	int cow; /* counts the cow mounts in the order they were asked for; -1 for others */
+	struct idmap uids, gids;
+	struct hide_list hide;
+	int fd;
+};
+
+struct mounts {
+	struct mounts_entry entries[BOOT_MAX_MOUNTS]; /* folders before what lies in them */
+	size_t n;
+	bool has_rw;
+};
+
+/* Looks at the sources: owners, kinds, what is to be hidden. Nothing is made. */
+int mounts_plan(struct mounts *mounts, const struct spec *spec, uint32_t base, struct err *err);
+void mounts_done(struct mounts *mounts);
+/* Makes them, attached nowhere. plain_userns_fd is the sandbox's own, for maps like its own. */
+int mounts_open(struct mounts *mounts, const char *changes_dir, uint32_t base, int plain_userns_fd,
+	struct err *err);
+/* Once attached inside: lets go of all but the cow layers, whose last hold writes them out to disk. */
+void mounts_close_plain(struct mounts *mounts);
+/* Writes <changes_dir>/changes.json where a mount is cow; docs/record-format.md has its form. */
+int mounts_write_changes(const struct mounts *mounts, const char *changes_dir, const char *id,
+	uint32_t base, struct err *err);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/rootfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "sandbox/kmount.h"
+#include "sandbox/layer.h"
+#include "sandbox/skel.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/scoped.h"
+
+#define SHM_SIZE "512m"
+#define ROOT     "root"
+
+/* Folders of the host that programs live in; where one is a link, the skeleton has the link. */
+static const struct rootfs_layer host_layers[] = {{"usr", "/usr", NULL}, {"opt", "/opt", NULL},
+	{"bin", "/bin", NULL}, {"sbin", "/sbin", NULL}, {"lib", "/lib", NULL},
+	{"lib64", "/lib64", NULL}};
+
+#define LEN(array) (sizeof(array) / sizeof((array)[0]))
+_Static_assert(LEN(host_layers) < ROOTFS_MAX_LAYERS, "the skeleton needs a place too");
+
+static bool has_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	while (dir && n <= 2 && readdir(dir)) /* "." and ".." */
+		n++;
+	if (dir)
+		(void)closedir(dir);
+	return n > 2;
+}
+
+static void add_layer(struct rootfs *rootfs, const char *name, const char *guest, char *lower)
+{
+	rootfs->layers[rootfs->n_layers++] =
+		(struct rootfs_layer){.name = name, .guest = guest, .lower = lower};
+}
+
+int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err)
+{
+	char *skeleton = NULL;
+	struct stat st;
+	int r;
+
+	*rootfs = (struct rootfs){.lock_fd = -1};
+	if (path) {
+		if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+			return err_set(err, -ENOTDIR, "root filesystem '%s': no such folder", path);
+		add_layer(rootfs, ROOT, "/", mem_dup(path));
+		return 0;
+	}
+	r = skel_open(state_dir, &skeleton, &rootfs->lock_fd, err);
+	if (r < 0)
+		return r;
+	add_layer(rootfs, ROOT, "/", skeleton);
+	for (size_t i = 0; i < LEN(host_layers); i++) {
+		const struct rootfs_layer *l = &host_layers[i];
+
+		if (lstat(l->guest, &st) == 0 && S_ISDIR(st.st_mode) && has_entries(l->guest))
+			add_layer(rootfs, l->name, l->guest, mem_dup(l->guest));
+	}
+	return 0;
+}
+
+void rootfs_done(struct rootfs *rootfs)
+{
+	for (size_t i = 0; i < rootfs->n_layers; i++)
+		free(rootfs->layers[i].lower);
+	rootfs->n_layers = 0;
+	scoped_close(&rootfs->lock_fd);
+	rootfs->lock_fd = -1;
+}
+
+int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t owner,
+	bool throw_away, int ret_fds[ROOTFS_MAX_LAYERS], struct err *err)
+{
+	for (size_t i = 0; i < ROOTFS_MAX_LAYERS; i++)
+		ret_fds[i] = -1;
+	for (size_t i = 0; i < rootfs->n_layers; i++) {
+		const struct layer layer = {.dir_fd = dir_fd,
+			.name = rootfs->layers[i].name,
+			.lower = rootfs->layers[i].lower,
+			.userns_fd = userns_fd,
+			.owner = owner,
+			.mode = 0755,
+			.throw_away = throw_away};
+
+		ret_fds[i] = layer_open(&layer, err);
+		if (ret_fds[i] < 0)
+			return ret_fds[i];
+	}
+	return 0;
+}
+
+int rootfs_remove(int dir_fd)
+{
+	int r = path_remove_all(dir_fd, ROOT);
+
+	for (size_t i = 0; i < LEN(host_layers); i++) {
+		int one = path_remove_all(dir_fd, host_layers[i].name);
+
+		r = r < 0 ? r : one;
+	}
+	return r;
+}
+
+static int open_tmpfs(
+	uint32_t owner, const char *mode, const char *size, uint64_t attrs, struct err *err)
+{
+	char id[16];
+	const struct kmount_option options[] = {
+		{"mode", mode}, {"uid", id}, {"gid", id}, {"size", size}, {NULL, NULL}};
+
+	(void)snprintf(id, sizeof(id), "%u", owner);
+	return kmount_new("tmpfs", options, attrs, err);
+}
+
+static int make_node(
+	int dirfd, const char *name, unsigned major_nr, unsigned minor_nr, uint32_t owner)
+{
+	if (mknodat(dirfd, name, S_IFCHR | 0666, makedev(major_nr, minor_nr)) < 0)
+		return -errno;
+	if (fchmodat(dirfd, name, 0666, 0) < 0 || fchownat(dirfd, name, owner, owner, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int make_link(int dirfd, const char *name, const char *target, uint32_t owner)
+{
+	if (symlinkat(target, dirfd, name) < 0)
+		return -errno;
+	return fchownat(dirfd, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+int rootfs_open_dev(uint32_t owner, struct err *err)
+{
+	static const struct {
+		const char *name;
+		unsigned major_nr, minor_nr;
+	} nodes[] = {{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8},
+		{"urandom", 1, 9}, {"tty", 5, 0}};
+	static const char *const links[][2] = {{"ptmx", "pts/ptmx"}, {"fd", "/proc/self/fd"},
+		{"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+		{"stderr", "/proc/self/fd/2"}};
+	scoped_fd int fd =
+		open_tmpfs(owner, "0755", "256k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+	int r = 0;
+
+	if (fd < 0)
+		return fd;
+	for (size_t i = 0; r == 0 && i < LEN(nodes); i++)
+		r = make_node(fd, nodes[i].name, nodes[i].major_nr, nodes[i].minor_nr, owner);
+	for (size_t i = 0; r == 0 && i < LEN(links); i++)
+		r = make_link(fd, links[i][0], links[i][1], owner);
+	return r < 0 ? err_set(err, r, "fill /dev: %m") : take_fd(&fd);
+}
+
+int rootfs_open_shm(uint32_t owner, struct err *err)
+{
+	return open_tmpfs(owner, "1777", SHM_SIZE, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+}
+
+/* Owned by the host's root, an id that the sandbox does not have: no right inside reaches them. */
+int rootfs_open_hide_source(struct err *err)
+{
+	scoped_fd int fd = open_tmpfs(
+		0, "0755", "16k", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, err);
+	scoped_fd int file = -1;
+	struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
+
+	if (fd < 0)
+		return fd;
+	file = openat(fd, "file", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
+	if (file < 0 || mkdirat(fd, "folder", 0) < 0)
+		return err_set(err, -errno, "make the hide source: %m");
+	scoped_close(&file);
+	file = -1;
+	if (mount_setattr(fd, "", AT_EMPTY_PATH, &sealed, sizeof(sealed)) < 0)
+		return err_set(err, -errno, "seal the hide source: %m");
+	return take_fd(&fd);
+}

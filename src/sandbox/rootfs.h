@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The root filesystem: the host view (a skeleton for `/`, the host's own /usr and the like over it) or a
+ * folder, each under a writable layer of the sandbox's own. */
+#ifndef SANDBOX_ROOTFS_H
+#define SANDBOX_ROOTFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/err.h"
+
+#define ROOTFS_MAX_LAYERS 8
+
+struct rootfs_layer {
+	const char *name;  /* of its folder: "root", "usr" */
+	const char *guest; /* where it lies inside: "/", "/usr" */
+	char *lower;       /* on the host */
+};
+
+struct rootfs {
+	struct rootfs_layer layers[ROOTFS_MAX_LAYERS];
+	size_t n_layers;
+	int lock_fd; /* keeps the skeleton, -1 without */
+};
+
+/* What the root consists of. path NULL: the host view. */
+int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err);
+void rootfs_done(struct rootfs *rootfs);
+/* Mounts the layers in dir_fd: ret_fds[i] for layers[i], -1 where none was made. */
+int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t owner,
+	bool throw_away, int ret_fds[ROOTFS_MAX_LAYERS], struct err *err);
+/* Removes what the layers of any sandbox left in dir_fd. */
+int rootfs_remove(int dir_fd);
+
+/* Detached tmpfs mounts: /dev with its nodes, /dev/shm, and the two things that hidden places show. */
+int rootfs_open_dev(uint32_t owner, struct err *err);
+int rootfs_open_shm(uint32_t owner, struct err *err);
+int rootfs_open_hide_source(struct err *err);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sandbox/sandbox_internal.h"
+#include "util/clock.h"
+#include "util/mem.h"
+#include "util/scoped.h"
+
+#define INIT_MAX     (1u << 20)
+#define KILL_WAIT_MS 5000
+#define INIT_GROUP   "init"
+
+static struct sandbox *new_sandbox(const struct sandbox_config *config)
+{
+	struct sandbox *s = new0(struct sandbox);
+
+	s->state_dir = mem_dup(config->state_dir);
+	s->dir_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd = -1;
+	s->range.lock_fd = s->cgroup.fd = s->rootfs.lock_fd = -1;
+	for (int i = 0; i < CGROUP_N_CONTROLLERS; i++)
+		s->cgroup.v1_join_fds[i] = -1;
+	s->ns = (struct ns){.pidfd = -1, .userns_fd = -1, .go = {-1, -1}, .report = {-1, -1}};
+	return s;
+}
+
+/* Process 1 runs from memory, sealed, so that /proc/1/exe leads to nothing of the host's. */
+static int load_init(int init_fd, struct err *err)
+{
+	scoped_fd int fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	off_t at = 0;
+	struct stat st;
+
+	if (fd < 0 || fstat(init_fd, &st) < 0)
+		return err_set(err, -errno, "load the init program: %m");
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > (off_t)INIT_MAX)
+		return err_set(err, -EINVAL, "the init program is no program");
+	while (at < st.st_size) {
+		ssize_t n = sendfile(fd, init_fd, &at, (size_t)(st.st_size - at));
+
+		if (n <= 0)
+			return err_set(err, n < 0 ? -errno : -EIO, "load the init program: %m");
+	}
+	if (fchmod(fd, 0555) < 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
+			0)
+		return err_set(err, -errno, "seal the init program: %m");
+	return take_fd(&fd);
+}
+
+/* Where a command starts that names no place: the first folder the user mounted, else /workspace. */
+static void choose_cwd(struct sandbox *s, const struct spec *spec)
+{
+	for (size_t i = 0; i < spec->n_mounts; i++)
+		for (size_t k = 0; k < s->mounts.n; k++)
+			if (s->mounts.entries[k].spec == &spec->mounts[i] &&
+				s->mounts.entries[k].is_folder && !spec->mounts[i].internal) {
+				s->default_cwd = mem_dup(spec->mounts[i].guest);
+				return;
+			}
+	s->default_cwd = mem_dup("/workspace");
+}
+
+/* What can be known and taken before anything runs. */
+static int plan(struct sandbox *s, const struct sandbox_config *config, struct err *err)
+{
+	const struct spec *spec = config->spec;
+	const struct cgroup_limits limits = {.memory_bytes = spec->memory_bytes,
+		.cpu_milli = spec->cpu_milli,
+		.pids_max = spec->pids_max};
+	int r;
+
+	s->dir_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir_fd < 0)
+		return err_set(err, -errno, "open '%s': %m", config->dir);
+	r = idrange_open(&s->range, config->state_dir, config->id, err);
+	if (r == 0)
+		r = mounts_plan(&s->mounts, spec, s->range.base, err);
+	if (r == 0)
+		r = rootfs_plan(&s->rootfs, spec->rootfs, config->state_dir, err);
+	if (r == 0)
+		r = cgroup_open(&s->cgroup, config->id, &limits, err);
+	if (r == 0)
+		r = cgroup_make_child(
+			&s->cgroup, INIT_GROUP, &s->init_cgroup_fd, &s->init_cgroup_id, err);
+	if (r < 0)
+		return r;
+	choose_cwd(s, spec);
+	seccomp_build(&s->filter, s->mounts.has_rw);
+	return 0;
+}
+
+/* The lists boot needs, borrowed from the plans. */
+struct boot_lists {
+	struct boot_mount layers[ROOTFS_MAX_LAYERS];
+	struct boot_mount mounts[BOOT_MAX_MOUNTS];
+	struct boot_hide *hides;
+};
+
+static void fill_boot(struct boot *boot, struct boot_lists *lists, const struct sandbox *s)
+{
+	size_t n_hides = 0;
+
+	for (size_t i = 0; i < s->rootfs.n_layers; i++)
+		lists->layers[i] =
+			(struct boot_mount){.guest = s->rootfs.layers[i].guest, .is_folder = true};
+	for (size_t i = 0; i < s->mounts.n; i++)
+		n_hides += s->mounts.entries[i].hide.n;
+	lists->hides = new0_n(struct boot_hide, n_hides + 1);
+	n_hides = 0;
+	for (size_t i = 0; i < s->mounts.n; i++) {
+		const struct mounts_entry *entry = &s->mounts.entries[i];
+
+		lists->mounts[i] = (struct boot_mount){
+			.guest = entry->spec->guest, .is_folder = entry->is_folder};
+		for (size_t k = 0; k < entry->hide.n; k++)
+			lists->hides[n_hides++] = (struct boot_hide){.mount = i,
+				.path = entry->hide.items[k].path,
+				.is_folder = entry->hide.items[k].is_folder};
+	}
+	boot->layers = lists->layers;
+	boot->n_layers = s->rootfs.n_layers;
+	boot->mounts = lists->mounts;
+	boot->n_mounts = s->mounts.n;
+	boot->hides = lists->hides;
+	boot->n_hides = n_hides;
+	boot->filter = &s->filter.prog;
+}
+
+/* Makes what boot waits for: layers, /dev, shm, hide source, mounts; fds in that order. */
+static int make_mounts(struct sandbox *s, const struct sandbox_config *config, bool with_hides,
+	int *fds, size_t *ret_n, struct err *err)
+{
+	uint32_t base = s->range.base;
+	size_t n = s->rootfs.n_layers;
+	int r;
+
+	*ret_n = n + 3;
+	r = rootfs_open(
+		&s->rootfs, s->dir_fd, s->ns.userns_fd, base, !config->spec->keep, fds, err);
+	if (r < 0)
+		return r;
+	fds[n] = rootfs_open_dev(base, err);
+	if (fds[n] < 0)
+		return fds[n];
+	fds[n + 1] = rootfs_open_shm(base, err);
+	if (fds[n + 1] < 0)
+		return fds[n + 1];
+	fds[n + 2] = with_hides ? rootfs_open_hide_source(err) : -1;
+	if (with_hides && fds[n + 2] < 0)
+		return fds[n + 2];
+	return mounts_open(&s->mounts, config->changes_dir, base, s->ns.userns_fd, err);
+}
+
+static int start(
+	struct sandbox *s, struct boot *boot, const struct sandbox_config *config, struct err *err)
+{
+	int fds[BOOT_MAX_FDS], r;
+	size_t n_ours = 0;
+
+	for (size_t i = 0; i < BOOT_MAX_FDS; i++)
+		fds[i] = -1;
+	s->start_ns = clock_mono_ns();
+	r = ns_open(&s->ns, boot, s->init_cgroup_fd, s->range.base, err);
+	if (r == 0)
+		r = make_mounts(s, config, boot->n_hides > 0, fds, &n_ours, err);
+	for (size_t i = 0; i < s->mounts.n; i++)
+		fds[n_ours + i] = s->mounts.entries[i].fd;
+	if (r == 0)
+		r = ns_go(&s->ns, fds, n_ours + s->mounts.n, &s->devpts_fd, err);
+	if (r == 0)
+		s->root_fd = take_fd(&fds[0]);
+	for (size_t i = 0; i < n_ours; i++)
+		scoped_close(&fds[i]);
+	mounts_close_plain(&s->mounts);
+	return r;
+}
+
+static int create(struct sandbox *s, const struct sandbox_config *config, struct err *err)
+{
+	scoped_fd int init_fd = -1, self_fd = -1;
+	struct boot_lists lists = {0};
+	struct boot boot = {0};
+	int r = plan(s, config, err);
+
+	if (r < 0)
+		return r;
+	init_fd = load_init(config->init_fd, err);
+	if (init_fd < 0)
+		return init_fd;
+	self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (self_fd < 0)
+		return err_set(err, -errno, "open a descriptor of myself: %m");
+	boot.parent_pidfd = self_fd;
+	boot.init_fd = init_fd;
+	fill_boot(&boot, &lists, s);
+	r = start(s, &boot, config, err);
+	free(lists.hides);
+	if (r == 0)
+		r = mounts_write_changes(
+			&s->mounts, config->changes_dir, config->id, s->range.base, err);
+	return r;
+}
+
+int sandbox_create(
+	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err)
+{
+	struct sandbox *s;
+	int r;
+
+	/* Children share our memory or come from it: nobody inside may look into it. */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+		return err_set(err, -errno, "make the supervisor unreadable: %m");
+	s = new_sandbox(config);
+	r = create(s, config, err);
+	if (r < 0) {
+		sandbox_free(s);
+		return r;
+	}
+	*ret_sandbox = s;
+	return 0;
+}
+
+void sandbox_destroy(struct sandbox *s, bool keep_layer)
+{
+	if (s->dir_fd < 0)
+		return;
+	if (s->cgroup.fd >= 0)
+		(void)cgroup_kill(s->cgroup.fd);
+	ns_close(&s->ns, KILL_WAIT_MS);
+	scoped_close(&s->init_cgroup_fd);
+	scoped_close(&s->devpts_fd);
+	scoped_close(&s->root_fd);
+	s->init_cgroup_fd = s->devpts_fd = s->root_fd = -1;
+	cgroup_remove(&s->cgroup, KILL_WAIT_MS);
+	if (!keep_layer)
+		(void)rootfs_remove(s->dir_fd); /* what stays, gc finds */
+	rootfs_done(&s->rootfs);
+	idrange_close(&s->range, s->state_dir);
+	scoped_close(&s->dir_fd);
+	s->dir_fd = -1;
+}
+
+void sandbox_free(struct sandbox *s)
+{
+	if (!s)
+		return;
+	sandbox_destroy(s, false);
+	/* The last hold on cow layers: closing it writes them out to disk, which may take a while. */
+	mounts_done(&s->mounts);
+	rootfs_done(&s->rootfs);
+	free(s->default_cwd);
+	free(s->state_dir);
+	free(s);
+}
+
+int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct err *err)
+{
+	scoped_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
+
+	cgroup_clean(id, KILL_WAIT_MS);
+	if (fd >= 0)
+		r = rootfs_remove(fd);
+	idrange_clean(state_dir, id);
+	return r < 0 ? err_set(err, r, "remove the layers in '%s': %m", dir) : 0;
+}
+
+pid_t sandbox_init_pid(const struct sandbox *s)
+{
+	return s->ns.pid;
+}
+
+int sandbox_init_pidfd(const struct sandbox *s)
+{
+	return s->ns.pidfd;
+}
+
+int sandbox_root_fd(const struct sandbox *s)
+{
+	return s->root_fd;
+}
+
+uint64_t sandbox_init_cgroup_id(const struct sandbox *s)
+{
+	return s->init_cgroup_id;
+}
+
+int64_t sandbox_start_ns(const struct sandbox *s)
+{
+	return s->start_ns;
+}
+
+uint32_t sandbox_id_base(const struct sandbox *s)
+{
+	return s->range.base;
+}
+
+static int set_frozen(struct sandbox *s, unsigned reasons, struct err *err)
+{
+	int r = 0;
+
+	if (!s->frozen != !reasons)
+		r = cgroup_freeze(&s->cgroup, reasons != 0);
+	if (r < 0)
+		return err_set(err, r, "%s the sandbox: %m", reasons ? "freeze" : "thaw");
+	s->frozen = reasons;
+	return 0;
+}
+
+int sandbox_freeze(struct sandbox *s, unsigned reason, struct err *err)
+{
+	return set_frozen(s, s->frozen | reason, err);
+}
+
+int sandbox_thaw(struct sandbox *s, unsigned reason, struct err *err)
+{
+	return set_frozen(s, s->frozen & ~reason, err);
+}
+
+bool sandbox_is_frozen(const struct sandbox *s)
+{
+	return s->frozen != 0;
+}

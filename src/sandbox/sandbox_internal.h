@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share about one sandbox. */
+#ifndef SANDBOX_SANDBOX_INTERNAL_H
+#define SANDBOX_SANDBOX_INTERNAL_H
+
+#include "sandbox/cgroup.h"
+#include "sandbox/idrange.h"
+#include "sandbox/mounts.h"
+#include "sandbox/ns.h"
+#include "sandbox/rootfs.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/seccomp.h"
+
+struct sandbox {
+	char *state_dir;
+	char *default_cwd;
+	int dir_fd;
+	struct idrange range;
+	struct cgroup cgroup;
+	int init_cgroup_fd;
+	uint64_t init_cgroup_id;
+	struct rootfs rootfs;
+	struct mounts mounts;
+	struct ns ns;
+	int root_fd, devpts_fd;
+	struct seccomp_program filter;
+	int64_t start_ns;
+	unsigned frozen;    /* SANDBOX_FREEZE_* */
+	char **upper_paths; /* of rootfs.layers */
+	char *notice;
+};
+
+#endif

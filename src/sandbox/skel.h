@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The skeleton of the host view: links into /usr, /etc without secrets, the package manager's state, empty
+ * homes. Made once per state folder and host state, shared read-only by all sandboxes. */
+#ifndef SANDBOX_SKEL_H
+#define SANDBOX_SKEL_H
+
+#include "util/err.h"
+
+/* The folder's path (the caller's), and a lock that keeps it from being removed while held. Made anew where
+ * the host's /etc or packages changed since, or the machine was started: it is never synced to disk. */
+int skel_open(const char *state_dir, char **ret_path, int *ret_lock_fd, struct err *err);
+
+#endif
