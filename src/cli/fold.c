@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/fold.h"
+#include "cli/fold_merge.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -56,46 +57,90 @@ int fold_add_lines(struct str *out, struct slice list, const char *sandbox, stru
 	return 0;
 }
 
+/* What is printed of one sandbox: its JSON as lines. */
+static int add_json_of(const struct folding *f, size_t i, struct str *lines, struct err *err)
+{
+	scoped_str struct str list = {0};
+
+	f->fold->json(f->views[i], &list);
+	return fold_add_lines(
+		lines, str_slice(&list), f->ids->n > 1 ? f->ids->items[i] : NULL, err);
+}
+
+/* Text of one sandbox with its name before each line. */
+static void add_text_of(const struct folding *f, size_t i, struct str *lines)
+{
+	struct view_style style = cli_style(f->cli);
+	scoped_str struct str text = {0};
+	const char *line;
+	char *rest;
+
+	f->fold->text(f->views[i], &style, &text);
+	for (rest = text.p; rest && *rest && (line = strsep(&rest, "\n"));)
+		str_printf(lines, "%s %s\n", f->ids->items[i], line);
+}
+
+/* Several sandboxes in the order of their elements' times. */
+static int add_merged(const struct folding *f, struct str *out, struct err *err)
+{
+	scoped(fold_merge) struct fold_merge *merge = fold_merge_new();
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < f->ids->n; i++) {
+		scoped_str struct str json = {0}, text = {0};
+
+		r = add_json_of(f, i, &json, err);
+		if (!f->cli->json && !f->cli->jsonl)
+			add_text_of(f, i, &text);
+		if (r == 0)
+			fold_merge_add(merge, &json, text.p ? &text : &json);
+	}
+	if (r == 0)
+		fold_merge_lines(merge, out);
+	return r;
+}
+
 /* One list of all records' elements, each naming its sandbox. */
 static int add_json(const struct folding *f, struct str *out, struct err *err)
 {
-	scoped_str struct str lines = {0}, list = {0};
+	scoped_str struct str lines = {0};
+	int r = 0;
 
 	if (f->ids->n == 1 && !f->cli->jsonl) {
 		f->fold->json(f->views[0], out);
 		str_putc(out, '\n');
 		return 0;
 	}
-	for (size_t i = 0; i < f->ids->n; i++) {
-		int r;
-
-		str_reset(&list);
-		f->fold->json(f->views[i], &list);
-		r = fold_add_lines(
-			&lines, str_slice(&list), f->ids->n > 1 ? f->ids->items[i] : NULL, err);
-		if (r < 0)
-			return r;
-	}
-	if (f->cli->jsonl) {
+	if (f->ids->n > 1 && f->fold->is_timeline)
+		r = add_merged(f, &lines, err);
+	else
+		for (size_t i = 0; r == 0 && i < f->ids->n; i++)
+			r = add_json_of(f, i, &lines, err);
+	if (r < 0 || f->cli->jsonl) {
 		str_add(out, lines.p, lines.len);
-		return 0;
+		return r;
 	}
 	for (size_t i = 0; i + 1 < lines.len; i++)
 		if (lines.p[i] == '\n')
 			lines.p[i] = ',';
-	str_printf(out, "[%.*s]\n", lines.len ? (int)lines.len - 1 : 0, lines.p ? lines.p : "");
+	str_putc(out, '[');
+	str_add(out, lines.p, lines.len ? lines.len - 1 : 0);
+	str_puts(out, "]\n");
 	return 0;
 }
 
-static void add_text(const struct folding *f, struct str *out)
+static int add_text(const struct folding *f, struct str *out, struct err *err)
 {
 	struct view_style style = cli_style(f->cli);
 
+	if (f->ids->n > 1 && f->fold->is_timeline)
+		return add_merged(f, out, err);
 	for (size_t i = 0; i < f->ids->n; i++) {
 		if (f->ids->n > 1)
 			str_printf(out, "%s%s:\n", i ? "\n" : "", f->ids->items[i]);
 		f->fold->text(f->views[i], &style, out);
 	}
+	return 0;
 }
 
 static int print(const struct folding *f, bool redraw, struct err *err)
@@ -108,7 +153,7 @@ static int print(const struct folding *f, bool redraw, struct err *err)
 	if (f->cli->json || f->cli->jsonl)
 		r = add_json(f, &out, err);
 	else
-		add_text(f, &out);
+		r = add_text(f, &out, err);
 	return r < 0 ? r : cli_print(&out, err);
 }
 

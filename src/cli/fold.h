@@ -13,11 +13,13 @@ struct fold {
 	void (*add)(void *view, const struct event *ev);
 	void (*json)(void *view, struct str *out); /* adds a list */
 	void (*text)(void *view, const struct view_style *style, struct str *out);
+	/* Elements have "at" and text a line for each, in the same order: several sandboxes read as one. */
+	bool is_timeline;
 };
 
 /* Options are struct source_options. With --follow on a terminal the text is drawn again as it changes; else
- * it is printed once, when the sandbox has ended. Several sandboxes: each under its name, and with "sandbox"
- * in each element of the JSON. */
+ * it is printed once, when the sandbox has ended. Several sandboxes: each under its name (a timeline: merged, the
+ * name first in each line), and with "sandbox" in each element of the JSON. */
 int fold_run(const struct cli *cli, const struct fold *fold, const struct source_options *o,
 	char **args, size_t n_args, struct err *err);
 

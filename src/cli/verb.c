@@ -16,6 +16,8 @@ const struct verb *const verb_table[] = {
 	&verb_tree,
 	&verb_commands,
 	&verb_files,
+	&verb_log,
+	&verb_timeline,
 	&verb_events,
 	&verb_ps,
 	&verb_inspect,

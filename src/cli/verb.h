@@ -52,11 +52,13 @@ extern const struct verb verb_exec;
 extern const struct verb verb_files;
 extern const struct verb verb_gc;
 extern const struct verb verb_inspect;
+extern const struct verb verb_log;
 extern const struct verb verb_pause;
 extern const struct verb verb_ps;
 extern const struct verb verb_rm;
 extern const struct verb verb_run;
 extern const struct verb verb_stop;
+extern const struct verb verb_timeline;
 extern const struct verb verb_tree;
 extern const struct verb verb_wake;
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche timeline: what happened, in one order. */
+#include "cli/fold.h"
+#include "cli/verb.h"
+#include "view/timeline.h"
+
+static void *view_new(const struct view_filter *filter)
+{
+	return timeline_new(filter);
+}
+
+static void view_free(void *view)
+{
+	timeline_free(view);
+}
+
+static void view_add(void *view, const struct event *ev)
+{
+	timeline_add(view, ev);
+}
+
+static void view_json(void *view, struct str *out)
+{
+	timeline_json(view, out);
+}
+
+static void view_text(void *view, const struct view_style *style, struct str *out)
+{
+	timeline_text(view, style, out);
+}
+
+static const struct fold fold = {
+	view_new, view_free, view_add, view_json, view_text, .is_timeline = true};
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	return fold_run(cli, &fold, options, args, n_args, err);
+}
+
+const struct verb verb_timeline = {
+	.name = "timeline",
+	.class = VERB_VIEW,
+	.usage = "ID | --label K=V",
+	.help = "commands, changes, refusals and gaps in one order",
+	.text = "What repeats in one exec is one line at its first time, with a count.",
+	.groups = source_options_groups,
+	.options_size = sizeof(struct source_options),
+	.done = source_options_done,
+	.max_args = 1,
+	.check = source_options_check,
+	.run = run,
+};
