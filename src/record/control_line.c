@@ -43,6 +43,7 @@ static bool read_header(const json_t *root, struct control_line *line)
 	if (!get_text(root, "journal", line->journal, sizeof(line->journal)) ||
 		!get_text(root, "sandbox", line->sandbox, sizeof(line->sandbox)))
 		return false;
+	line->segment = 0;
 	if (strcmp(line->journal, "log") == 0)
 		return get_text(root, "meta_sha256", line->hash, sizeof(line->hash));
 	return get_text(root, "prev", line->hash, sizeof(line->hash)) &&

@@ -113,6 +113,17 @@ bool journal_is_batch_full(const struct journal *journal)
 	       journal->n >= JOURNAL_BATCH_LINES;
 }
 
+void journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n, uint64_t seq,
+	uint64_t events, struct slice sums)
+{
+	str_printf(out,
+		JOURNAL_HASH_START "%s\",\"batch\":%" PRIu64 ",\"n\":%" PRIu64 ",\"seq\":%" PRIu64
+				   ",\"events\":%" PRIu64 ",\"sums\":\"",
+		head, batch, n, seq, events);
+	str_add(out, sums.p, sums.len);
+	str_puts(out, "\"}\n");
+}
+
 static void close_batch(struct journal *journal)
 {
 	struct str *line = &journal->hash_line;
@@ -125,12 +136,8 @@ static void close_batch(struct journal *journal)
 	digest_add(&d, journal->buf.p + journal->batch_at, journal->buf.len - journal->batch_at);
 	digest_value_hex(&d, journal->head);
 	str_reset(line);
-	str_printf(line,
-		JOURNAL_HASH_START "%s\",\"batch\":%" PRIu64 ",\"n\":%u,\"seq\":%" PRIu64
-				   ",\"events\":%" PRIu64 ",\"sums\":\"",
-		journal->head, ++journal->batches, journal->n, journal->seq, journal->events);
-	str_add(line, journal->sums.p, journal->sums.len);
-	str_puts(line, "\"}\n");
+	journal_hash_line(line, journal->head, ++journal->batches, journal->n, journal->seq,
+		journal->events, str_slice(&journal->sums));
 	str_add(&journal->buf, line->p, line->len);
 	str_reset(&journal->sums);
 	journal->batch_at = journal->buf.len;

@@ -57,6 +57,9 @@ bool journal_is_batch_full(const struct journal *journal);
 /* Closes the batch, if it has lines, and writes all there is. On an error the rest stays buffered. */
 int journal_flush(struct journal *journal, bool sync);
 
+/* Adds a hash line, with its end: head over n lines, up to seq, events of this journal so far. */
+void journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n, uint64_t seq,
+	uint64_t events, struct slice sums);
 /* "log.jsonl", "trace-00002.jsonl" */
 void journal_file_name(const char *name, unsigned segment, char ret[JOURNAL_NAME_SIZE]);
 /* Eight hex digits that point out a changed line; no proof of anything. */

@@ -3,6 +3,9 @@
 #ifndef RECORD_VERIFY_H
 #define RECORD_VERIFY_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "util/err.h"
 #include "util/str.h"
 
@@ -19,10 +22,10 @@ struct verify_options {
 
 struct verify_result {
 	uint64_t events, first_seq, last_seq;
-	bool is_intact; /* no finding */
-	bool is_sealed; /* a final, good signature by key_b64 */
-	bool is_cut;    /* its writer died; the end is marked so */
-	char head[65];
+	bool is_intact;      /* no finding */
+	bool is_sealed;      /* its end bears a good signature by key_b64 */
+	bool is_cut;         /* its writer died; the end is marked so */
+	char head[65];       /* as sealed; empty where it never was */
 	struct str findings; /* one sentence a line: "log.jsonl line 12 was changed" */
 };
 void verify_result_done(struct verify_result *result);
