@@ -18,6 +18,7 @@ struct source_options {
 };
 extern const struct option source_options_table[];
 extern const struct option_group source_options_groups[]; /* just that table */
+int source_options_add_label(void *base, const char *value, struct err *err); /* one more K=V */
 /* For a verb's row; options begin with a struct source_options. */
 void source_options_done(void *options);
 /* Usage: one id or labels, bounds that can be read. */

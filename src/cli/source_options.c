@@ -9,7 +9,7 @@
 #include "util/clock.h"
 #include "util/mem.h"
 
-static int add_label(void *base, const char *value, struct err *err)
+int source_options_add_label(void *base, const char *value, struct err *err)
 {
 	struct source_options *o = base;
 	struct spec_pair pair;
@@ -38,7 +38,7 @@ const struct option source_options_table[] = {
 	{"follow", 'f', NULL, "go on while the sandbox lives", OPTION_ON,
 		offsetof(struct source_options, follow)},
 	{"label", 0, "K=V", "all sandboxes with this label, instead of an ID; may be given again",
-		OPTION_CALL, .set = add_label},
+		OPTION_CALL, .set = source_options_add_label},
 	{NULL},
 };
 
