@@ -104,6 +104,14 @@ bool changes_is_listed(const struct change *change)
 	return change->kind != CHANGE_NONE && !(change->flags & (CHANGE_QUIET | CHANGE_SKIPPED));
 }
 
+bool changes_is_far(const struct change *change)
+{
+	const char *base = change->from ? change->from : change->path;
+
+	return change->data && S_ISREG(change->after.mode) &&
+	       (change->kind == CHANGE_ADDED || strcmp(change->data, base) != 0);
+}
+
 const char *changes_shown_path(const struct change *change)
 {
 	return change->kind == CHANGE_REMOVED && change->from ? change->from : change->path;
@@ -161,9 +169,18 @@ static bool package_differs(const struct change_layer *layer, const struct chang
 	return runs_on_host_scripts_differ(str_slice(&before), str_slice(&after));
 }
 
+const char *changes_runs_on_host(const struct change *c)
+{
+	bool whole = S_ISLNK(type_of(c)) || (S_ISDIR(type_of(c)) && c->kind == CHANGE_RENAMED);
+
+	if (S_ISDIR(type_of(c)) && !whole)
+		return NULL;
+	return runs_on_host_reason(c->path, whole);
+}
+
 static bool runs_on_host(const struct change_layer *layer, const struct change *c)
 {
-	if (layer->n < 0 || !runs_on_host_reason(c->path) || S_ISDIR(type_of(c)))
+	if (layer->n < 0 || !changes_runs_on_host(c))
 		return false;
 	return !runs_on_host_is_package(c->path) || package_differs(layer, c);
 }

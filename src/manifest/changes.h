@@ -36,6 +36,7 @@ enum change_kind {
 #define CHANGE_OWNER        16u  /* owner or group differ from the file below */
 #define CHANGE_ATTRIBUTES   32u  /* user.* attributes differ */
 #define CHANGE_REPLACED     64u  /* REMOVED: something of another type stands at its path now */
+#define CHANGE_LOST         256u /* its data was below and is not there any more */
 #define CHANGE_UNREAD       128u /* a hash is missing: too large, or it could not be read */
 
 /* A file on one side. */
@@ -45,10 +46,10 @@ struct change_side {
 	gid_t gid;
 	int64_t size;
 	int64_t mtime_ns, ctime_ns;
-	char sha256[DIGEST_HEX_SIZE]; /* regular files; "" where not read */
-	char attributes
-		[DIGEST_HEX_SIZE]; /* sum of the user.* attributes; "" where there are none */
-	char *target;              /* links */
+	char sha256[DIGEST_HEX_SIZE];     /* regular files; "" where not read */
+	char attributes[DIGEST_HEX_SIZE]; /* content_attributes() */
+	bool has_capabilities;
+	char *target; /* links */
 };
 
 struct change {
@@ -114,6 +115,10 @@ void changes_join(struct changes *changes, const struct changes_writers *writers
 struct change *changes_add(
 	struct changes *changes, enum change_kind kind, char *path); /* takes path */
 void changes_sort(struct changes *changes);
+/* Why the host would run it (runs_on_host.h), or NULL. CHANGE_RUNS_ON_HOST also looks into a package.json. */
+const char *changes_runs_on_host(const struct change *change);
+/* Its data lies below at another place than the one it is compared with. */
+bool changes_is_far(const struct change *change);
 bool changes_is_listed(const struct change *change); /* not QUIET, SKIPPED or NONE */
 /* The path in the words of before or after: REMOVED in a renamed folder was elsewhere. */
 const char *changes_shown_path(const struct change *change);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "manifest/runs_on_host.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -120,6 +119,8 @@ static void write_rights(struct jsonw *j, const struct changes *changes, const s
 	}
 	if (c->flags & CHANGE_ATTRIBUTES)
 		jsonw_kbool(j, "attributes", true);
+	if (c->after.has_capabilities && !c->before.has_capabilities)
+		jsonw_kbool(j, "capabilities", true);
 }
 
 static void write_change(struct jsonw *j, const struct changes *changes, const struct change *c)
@@ -185,8 +186,8 @@ static size_t write_skipped_folder(struct jsonw *j, const struct changes *change
 	for (size_t i = first; i < first + n && noted < NOTED_MAX; i++) {
 		if (!(changes->items[i].flags & CHANGE_RUNS_ON_HOST))
 			continue;
-		write_note(j, changes, &changes->items[i],
-			runs_on_host_reason(changes->items[i].path));
+		write_note(
+			j, changes, &changes->items[i], changes_runs_on_host(&changes->items[i]));
 		noted++;
 	}
 	jsonw_array_end(j);
@@ -217,7 +218,7 @@ static void write_flagged(
 
 		if (c->flags & flag)
 			write_note(j, changes, c,
-				flag == CHANGE_RUNS_ON_HOST ? runs_on_host_reason(c->path) : NULL);
+				flag == CHANGE_RUNS_ON_HOST ? changes_runs_on_host(c) : NULL);
 	}
 	jsonw_array_end(j);
 }

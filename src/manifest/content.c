@@ -16,7 +16,8 @@
 #define STEP           (128 * 1024)
 #define NAMES_MAX      65536 /* XATTR_LIST_MAX */
 #define VALUE_MAX      65536 /* XATTR_SIZE_MAX */
-#define ATTRIBUTES_MAX 256   /* names looked at on one file */
+#define CAPABILITY     "security.capability"
+#define ATTRIBUTES_MAX 256 /* names looked at on one file */
 
 int content_open(int dirfd, const char *name, struct stat *ret_st)
 {
@@ -96,10 +97,11 @@ static int add_attribute(int fd, const char *name, void *data)
 	struct digest d;
 	ssize_t len;
 
-	if (strncmp(name, "user.", 5) != 0)
+	/* The value of a capability names ids, which a mount maps: that there is one has to do. */
+	if (strncmp(name, "user.", 5) != 0 && strcmp(name, CAPABILITY) != 0)
 		return 0;
 	value = mem_zero(1, VALUE_MAX);
-	len = fgetxattr(fd, name, value, VALUE_MAX);
+	len = name[0] == 'u' ? fgetxattr(fd, name, value, VALUE_MAX) : 0;
 	if (len < 0)
 		return errno == ENODATA ? 0 : -errno;
 	digest_init(&d);
@@ -112,7 +114,7 @@ static int add_attribute(int fd, const char *name, void *data)
 	return 0;
 }
 
-int content_user_attributes(int fd, char ret_hex[DIGEST_HEX_SIZE])
+int content_attributes(int fd, char ret_hex[DIGEST_HEX_SIZE])
 {
 	struct attribute_sum sum = {0};
 	int r = each_attribute(fd, add_attribute, &sum);
@@ -123,6 +125,11 @@ int content_user_attributes(int fd, char ret_hex[DIGEST_HEX_SIZE])
 	if (sum.n > 0)
 		digest_hex(sum.value, ret_hex);
 	return 0;
+}
+
+bool content_has_capabilities(int fd)
+{
+	return fgetxattr(fd, CAPABILITY, NULL, 0) > 0;
 }
 
 static int copy_attribute(int fd, const char *name, void *data)

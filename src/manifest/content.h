@@ -3,6 +3,7 @@
 #ifndef MANIFEST_CONTENT_H
 #define MANIFEST_CONTENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -17,9 +18,11 @@ int content_open(int dirfd, const char *name, struct stat *ret_st);
 /* SHA-256 of an open file from its start. Counts what it reads down from *budget; -EFBIG past it or past
  * CONTENT_HASH_MAX. */
 int content_hash(int fd, int64_t *budget, char ret_hex[DIGEST_HEX_SIZE]);
-/* One value for the names and values of a file's user.* attributes, "" where it has none. */
-int content_user_attributes(int fd, char ret_hex[DIGEST_HEX_SIZE]);
-/* Copies them. */
+/* One value for the names and values of a file's user.* attributes and whether it has capabilities, "" where
+ * it has none of that. */
+int content_attributes(int fd, char ret_hex[DIGEST_HEX_SIZE]);
+bool content_has_capabilities(int fd);
+/* Copies the user.* attributes. */
 int content_copy_attributes(int from, int to);
 /* Names of attributes that mean rights (security.*, POSIX access lists), separated by ", ". */
 int content_rights_attributes(int fd, struct str *ret_names);

@@ -72,10 +72,12 @@ static const struct {
 };
 
 /* Whether the pattern's parts stand at this place of the path, and end it (or a folder pattern leaves more). */
-static bool matches_here(const char *at, const char *pattern)
+static bool matches_here(const char *at, const char *pattern, bool whole)
 {
-	size_t n = strlen(pattern);
+	size_t n = strlen(pattern), len = strlen(at);
 
+	if (whole && strncmp(at, pattern, len) == 0 && pattern[len] == '/')
+		return true;
 	if (pattern[n - 1] == '/')
 		return strncmp(at, pattern, n) == 0 && at[n];
 	if (pattern[n - 1] == '*')
@@ -95,14 +97,14 @@ static bool is_inner_git(const char *path)
 	       strcmp(name, "/config.worktree") == 0;
 }
 
-const char *runs_on_host_reason(const char *path)
+const char *runs_on_host_reason(const char *path, bool whole)
 {
 	if (is_inner_git(path))
 		return strstr(path, "/hooks/") ? "git hook" : "git configuration";
 	for (const char *at = path; at; at = strchr(at, '/')) {
 		at += *at == '/';
 		for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-			if (matches_here(at, rules[i].pattern))
+			if (matches_here(at, rules[i].pattern, whole))
 				return rules[i].reason;
 	}
 	return NULL;

@@ -10,8 +10,9 @@
 
 #include "util/slice.h"
 
-/* Why ("git hook", "editor task"), or NULL where the file is none. path is below the project's root. */
-const char *runs_on_host_reason(const char *path);
+/* Why ("git hook", "editor task"), or NULL where the file is none. path is below the project's root. whole: a
+ * link or a renamed folder, which brings everything that may lie below it. */
+const char *runs_on_host_reason(const char *path, bool whole);
 /* A package.json runs on the host by its "scripts". Whether those of two versions differ; true where one of
  * them cannot be read. Empty text is a file without any. */
 bool runs_on_host_scripts_differ(struct slice before, struct slice after);

@@ -116,12 +116,33 @@ static void hide_below(struct scan *scan, const struct entry *e, const char *bel
 		.flags = flags};
 }
 
-/* Where below a redirect leads: NULL where it leads to nothing that is there. A rename that was applied
- * already has moved what it points at. */
-static char *follow_redirect(struct scan *scan, const struct frame *f, const char *redirect)
+/* Where a path below is after the renames that were applied: the path asked for where it came to path, or where
+ * nothing is at its old place any more. */
+static char *find_applied(struct scan *scan, const char *at, const char *path)
+{
+	const struct journal *journal = scan->set->journal;
+	scoped_mem char *moved = NULL;
+	const struct journal_entry *done;
+	struct stat st;
+
+	if (!journal_moved(journal, scan->layer->n, slice_of(at), &moved) ||
+		beneath_stat(scan->lower_fd, moved, &st) < 0)
+		return NULL;
+	if (beneath_stat(scan->lower_fd, at, &st) < 0)
+		return take(&moved);
+	/* Something is at the old place again, or was swapped there. */
+	done = journal_find(journal, scan->layer->n, slice_of(path), false);
+	if (strcmp(moved, path) == 0 && done && done->act == JOURNAL_APPLIED)
+		return take(&moved);
+	return NULL;
+}
+
+/* Where below a redirect of the entry at path leads: NULL where it leads to nothing that is there. */
+static char *follow_redirect(
+	struct scan *scan, const struct frame *f, const char *redirect, const char *path)
 {
 	scoped_mem char *at = NULL;
-	char *moved = NULL;
+	char *applied;
 	struct stat st;
 
 	if (redirect[0] == '/')
@@ -130,14 +151,10 @@ static char *follow_redirect(struct scan *scan, const struct frame *f, const cha
 		at = scan_join(f->base, redirect);
 	if (!at || !at[0])
 		return NULL;
-	if (beneath_stat(scan->lower_fd, at, &st) == 0)
-		return take(&at);
-	if (!journal_moved(scan->set->journal, scan->layer->n, slice_of(at), &moved))
-		return NULL;
-	if (beneath_stat(scan->lower_fd, moved, &st) == 0)
-		return moved;
-	free(moved);
-	return NULL;
+	applied = find_applied(scan, at, path);
+	if (applied)
+		return applied;
+	return beneath_stat(scan->lower_fd, at, &st) == 0 ? take(&at) : NULL;
 }
 
 static void keep_origin(
@@ -163,7 +180,7 @@ static void keep_origin(
 static char *find_data(struct scan *scan, const struct frame *f, const struct entry *e)
 {
 	if (e->up.redirect)
-		return follow_redirect(scan, f, e->up.redirect);
+		return follow_redirect(scan, f, e->up.redirect, e->path);
 	return f->merged ? mem_dup(e->base) : NULL;
 }
 
@@ -176,10 +193,12 @@ static void read_after(struct scan *scan, const struct frame *f, const struct en
 	if (whole)
 		return;
 	c->data = find_data(scan, f, e);
-	if (c->data)
+	if (c->data) {
 		scan_side_read_data(scan, c->data, e->path, hash, &c->after);
-	else
-		scan_note_unread(scan, e->path, -ENODATA);
+		return;
+	}
+	c->flags |= CHANGE_LOST;
+	c->after.sha256[0] = '\0';
 }
 
 static bool is_same_content(const struct change *c, const struct entry *e)
@@ -264,7 +283,7 @@ static char *find_moved(
 	scoped_mem char *moved = NULL;
 
 	if (e->up.redirect)
-		moved = follow_redirect(scan, f, e->up.redirect);
+		moved = follow_redirect(scan, f, e->up.redirect, e->path);
 	if (!moved || beneath_stat(scan->lower_fd, moved, ret_st) < 0 || !S_ISDIR(ret_st->st_mode))
 		return NULL;
 	return take(&moved);

@@ -28,8 +28,9 @@ static void take_stat(const struct stat *st, struct change_side *side)
 
 static int read_open(struct scan *scan, int fd, bool hash, struct change_side *side)
 {
-	int r = content_user_attributes(fd, side->attributes);
+	int r = content_attributes(fd, side->attributes);
 
+	side->has_capabilities = content_has_capabilities(fd);
 	if (r < 0 || !hash)
 		return r;
 	return content_hash(fd, &scan->budget, side->sha256);

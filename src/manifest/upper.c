@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "manifest/content.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 #include "util/str.h"
@@ -162,4 +163,17 @@ bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len)
 		return errno != ESTALE;
 	/* A live overlay holds on to what the host has removed. */
 	return fstat(got, &st) < 0 || st.st_nlink > 0;
+}
+
+int upper_make_whole(int fd, int data_fd)
+{
+	int r = content_copy(data_fd, fd);
+
+	if (r < 0)
+		return r;
+	/* The mark goes last: until then the file is what it was. */
+	if (fsync(fd) < 0 || fremovexattr(fd, MARK "metacopy") < 0 || fsync(fd) < 0)
+		return -errno;
+	(void)fremovexattr(fd, MARK "redirect"); /* without the other it says nothing */
+	return 0;
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes what a sandbox changed over into the host's folder.
+ *
+ * Works on the list of changes_read(), made just before. Order: files changed at their place; removals; renames,
+ * those in a ring by way of a parking name; new folders; new files; modes of folders. Each file is the old one or
+ * the new one at any moment, and the journal remembers what was done. What cannot be taken over is refused by
+ * itself, and the rest goes on; only a failing disk ends the work. */
+#ifndef MANIFEST_APPLY_H
+#define MANIFEST_APPLY_H
+
+#include "manifest/change_set.h"
+#include "manifest/changes.h"
+
+struct apply_options {
+	const char *const *paths; /* below the root; what lies at or below them. n_paths 0: all */
+	size_t n_paths;
+	bool force;   /* also over what the host changed meanwhile, and over other users' files */
+	bool is_live; /* the sandbox still runs: renames wait */
+};
+
+enum apply_result {
+	APPLY_WAITING,   /* not in a report */
+	APPLY_NOT_NAMED, /* not in a report */
+	APPLY_DONE,
+	APPLY_LESS,    /* done, without something: text says what */
+	APPLY_DROPPED, /* never goes to the host: a device, a pipe, an owner */
+	APPLY_LEFT,    /* only when named: it would run on the host, or lies in a skipped folder */
+	APPLY_REFUSED,
+	APPLY_N_RESULTS
+};
+
+struct apply_note {
+	enum apply_result result;
+	char *path, *text; /* text NULL: nothing to say */
+};
+
+struct apply_report {
+	struct apply_note *notes; /* in path order */
+	size_t n_notes;
+	size_t counts[APPLY_N_RESULTS]; /* listed changes; LEFT counts skipped folders' files too */
+	size_t n_unmatched; /* paths that name nothing that changed: each has a REFUSED note */
+};
+
+/* Negative only where the work ended early; the report holds what was done all the same. */
+int apply_changes(struct change_set *set, const struct changes *changes,
+	const struct apply_options *options, struct apply_report *ret_report, struct err *err);
+void apply_report_done(struct apply_report *report);
+
+/* A path as a user gives it, below the root: absolute (inside, or on the host) or relative to cwd (absolute, where
+ * that is in the root) or else to the root. -ENOENT where it lies outside. */
+int apply_resolve_path(
+	const struct changes *changes, const char *cwd, const char *path, char **ret_path);
+#endif

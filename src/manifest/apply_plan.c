@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/apply_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "manifest/runs_on_host.h"
+#include "util/map.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+static bool is_beneath(const char *path, const char *folder)
+{
+	if (strcmp(folder, ".") == 0)
+		return true;
+	return path_is_beneath(slice_of(path), slice_of(folder));
+}
+
+bool apply_plan_names(const struct change *change, const char *path)
+{
+	bool went = change->kind == CHANGE_RENAMED || change->kind == CHANGE_REMOVED;
+
+	return is_beneath(change->path, path) ||
+	       (went && change->from && is_beneath(change->from, path));
+}
+
+/* A file of a skipped folder is taken when that folder, or something in it, is named. */
+static bool names_skipped(const struct change *c, const char *path)
+{
+	scoped_mem char *folder = mem_copy(c->path, c->skipped_len);
+
+	return apply_plan_names(c, path) && is_beneath(path, folder);
+}
+
+/* What the host would run is taken when it is named itself, or a folder that is all of that kind. */
+static bool names_running(const struct change *c, const char *path)
+{
+	return apply_plan_names(c, path) &&
+	       (strcmp(c->path, path) == 0 || runs_on_host_reason(path, true));
+}
+
+static bool is_any(const struct change *c, const struct apply_options *options,
+	bool (*names)(const struct change *, const char *))
+{
+	for (size_t i = 0; i < options->n_paths; i++)
+		if (names(c, options->paths[i]))
+			return true;
+	return false;
+}
+
+static void decide(struct apply_item *item, enum apply_result result, char *text)
+{
+	item->result = result;
+	item->text = text;
+}
+
+static bool is_git(const struct change *c)
+{
+	return c->skipped_len >= 4 && memcmp(c->path + c->skipped_len - 4, ".git", 4) == 0;
+}
+
+/* What only comes over when it is named. */
+static bool stays_unless_named(
+	const struct change *c, const struct apply_options *options, struct apply_item *item)
+{
+	const char *reason = changes_runs_on_host(c);
+
+	if ((c->flags & CHANGE_RUNS_ON_HOST) && !is_any(c, options, names_running)) {
+		decide(item, APPLY_LEFT,
+			mem_printf("the host would run it (%s): name it to take it over", reason));
+		return true;
+	}
+	if (!(c->flags & CHANGE_SKIPPED))
+		return false;
+	if (is_git(c) && !(c->flags & CHANGE_RUNS_ON_HOST)) {
+		decide(item, APPLY_LEFT, mem_dup("files of .git do not come over one by one"));
+		return true;
+	}
+	if (is_any(c, options, names_skipped))
+		return false;
+	decide(item, APPLY_LEFT, mem_dup("name its folder to take it over"));
+	return true;
+}
+
+static const char *special_word(mode_t mode)
+{
+	if (S_ISFIFO(mode))
+		return "a pipe";
+	if (S_ISSOCK(mode))
+		return "a socket";
+	if (S_ISCHR(mode) || S_ISBLK(mode))
+		return "a device";
+	return NULL;
+}
+
+static void plan_one(const struct change *c, const struct apply_options *options,
+	const struct change_layer *layer, struct apply_item *item)
+{
+	const char *special = special_word(c->after.mode);
+	bool others = (c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE) &&
+	              c->before.uid != layer->owner_uid;
+
+	if (options->n_paths > 0 && !is_any(c, options, apply_plan_names))
+		decide(item, APPLY_NOT_NAMED, NULL);
+	else if (stays_unless_named(c, options, item))
+		return;
+	else if (special)
+		decide(item, APPLY_DROPPED, mem_printf("%s is not taken over", special));
+	else if (c->flags & CHANGE_LOST)
+		decide(item, APPLY_REFUSED, mem_dup("its data was below and is gone"));
+	else if ((c->flags & CHANGE_HOST_CHANGED) && !options->force)
+		decide(item, APPLY_REFUSED, mem_dup("the host has changed it meanwhile"));
+	else if (others && !options->force)
+		decide(item, APPLY_REFUSED,
+			mem_printf("belongs to another user (%u) on the host", c->before.uid));
+	else if ((c->kind == CHANGE_RENAMED || changes_is_far(c)) && options->is_live)
+		decide(item, APPLY_REFUSED,
+			mem_dup("renamed, and the sandbox still runs: stop it first"));
+	else if (c->flags & CHANGE_HOST_CHANGED)
+		item->text = mem_dup("over what the host changed meanwhile");
+}
+
+/* While the sandbox runs, what it sees of renamed files lies below at their old places: those stay as they are. */
+static void guard_data(const struct changes *changes, struct apply_item *items)
+{
+	struct map *data = map_new();
+
+	for (size_t i = 0; i < changes->n_items; i++)
+		if (changes_is_far(&changes->items[i]))
+			*map_slot(data, slice_of(changes->items[i].data)) = changes->items[i].path;
+	for (size_t i = 0; i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+		const char *needed = map_find(data, slice_of(c->from ? c->from : c->path));
+
+		if (!needed || items[i].result != APPLY_WAITING || c->kind == CHANGE_MODE)
+			continue;
+		free(items[i].text);
+		decide(&items[i], APPLY_REFUSED,
+			mem_printf("the running sandbox needs it for '%s': stop it first", needed));
+	}
+	map_free(data);
+}
+
+struct apply_item *apply_plan_new(const struct changes *changes,
+	const struct apply_options *options, const struct change_layer *layer)
+{
+	struct apply_item *items = new0_n(struct apply_item, changes->n_items + 1);
+
+	for (size_t i = 0; i < changes->n_items; i++) {
+		items[i].data_fd = -1;
+		plan_one(&changes->items[i], options, layer, &items[i]);
+	}
+	if (options->is_live)
+		guard_data(changes, items);
+	return items;
+}
+
+void apply_plan_free(struct apply_item *items, size_t n)
+{
+	for (size_t i = 0; items && i < n; i++) {
+		free(items[i].text);
+		if (items[i].data_fd >= 0)
+			close(items[i].data_fd);
+	}
+	free(items);
+}

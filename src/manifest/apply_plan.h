@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which changes an apply takes over, and what it says of those that it does not. Touches nothing. */
+#ifndef MANIFEST_APPLY_PLAN_H
+#define MANIFEST_APPLY_PLAN_H
+
+#include "manifest/apply.h"
+
+/* What becomes of one change. */
+struct apply_item {
+	enum apply_result result;
+	char *text;
+	int data_fd; /* the data of a file that lay below at another place; -1 */
+};
+
+/* One item a change. */
+struct apply_item *apply_plan_new(const struct changes *changes,
+	const struct apply_options *options, const struct change_layer *layer);
+void apply_plan_free(struct apply_item *items, size_t n);
+
+/* Whether a change lies at or below a path (below the root, "." for all). */
+bool apply_plan_names(const struct change *change, const char *path);
+
+#endif

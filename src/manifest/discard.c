@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/discard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "manifest/apply_plan.h"
+#include "manifest/beneath.h"
+#include "manifest/journal.h"
+#include "util/path.h"
+
+static bool is_named(const struct change *c, const char *const *paths, size_t n_paths)
+{
+	for (size_t i = 0; i < n_paths; i++)
+		if (apply_plan_names(c, paths[i]))
+			return true;
+	return n_paths == 0;
+}
+
+/* A new file's data goes at once. Marks stay: without a whiteout or a redirect, others would read differently. */
+static void remove_data(const struct change *c, int upper_fd)
+{
+	const char *name;
+	scoped_fd int dirfd = -1;
+
+	if (c->kind != CHANGE_ADDED || S_ISDIR(c->after.mode) || c->from)
+		return;
+	dirfd = beneath_open_parent(upper_fd, c->path, &name);
+	if (dirfd >= 0)
+		(void)unlinkat(dirfd, name, 0); /* it is settled, gone or not */
+}
+
+int discard_changes(struct change_set *set, const struct changes *changes, const char *const *paths,
+	size_t n_paths, bool is_live, size_t *ret_n, struct err *err)
+{
+	scoped_fd int upper_fd =
+		open(changes->layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+		struct journal_entry entry = {
+			.act = JOURNAL_DISCARDED, .removed = c->kind == CHANGE_REMOVED};
+
+		if (!is_named(c, paths, n_paths))
+			continue;
+		memcpy(entry.state, c->state, sizeof(entry.state));
+		r = journal_add(set->journal, changes->n, slice_of(c->path), &entry);
+		n += changes_is_listed(c);
+	}
+	if (r == 0)
+		r = journal_sync(set->journal);
+	if (r < 0)
+		return err_set(err, r, "write '%s/journal.jsonl': %m", set->dir);
+	for (size_t i = 0; !is_live && upper_fd >= 0 && i < changes->n_items; i++)
+		if (is_named(&changes->items[i], paths, n_paths))
+			remove_data(&changes->items[i], upper_fd);
+	*ret_n = n;
+	return 0;
+}
+
+int discard_set(struct change_set *set, struct err *err)
+{
+	int r = path_remove_all(AT_FDCWD, set->dir);
+
+	if (r < 0)
+		return err_set(err, r, "remove '%s': %m", set->dir);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Throws away what a sandbox changed: it is not pending any more, and where nothing needs it, its data goes. */
+#ifndef MANIFEST_DISCARD_H
+#define MANIFEST_DISCARD_H
+
+#include "manifest/change_set.h"
+#include "manifest/changes.h"
+
+/* What lies at or below one of the paths (below the root; none: all) is settled. is_live: the data of a sandbox that
+ * still runs stays until that is removed. Returns how many listed changes that were. */
+int discard_changes(struct change_set *set, const struct changes *changes, const char *const *paths,
+	size_t n_paths, bool is_live, size_t *ret_n, struct err *err);
+
+/* Removes a whole change set from the disk. Not one of a sandbox that still runs. */
+int discard_set(struct change_set *set, struct err *err);
+
+#endif

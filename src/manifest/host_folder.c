@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/host_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "manifest/beneath.h"
+#include "manifest/content.h"
+#include "util/id.h"
+#include "util/mem.h"
+
+#define TEMPORARY   ".cloche-"
+#define ACCESS_LIST "system.posix_acl_access"
+#define LIST_MAX    65536
+#define MODE_MASK   01777U /* what a mode may bring to the host */
+
+struct host_folder {
+	int fd;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* One act: the folder that holds the path, and the last part of it. */
+struct act {
+	int dirfd;
+	const char *name;
+	char temporary[sizeof(TEMPORARY) + ID_SIZE];
+};
+
+static int open_without_links(const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int host_folder_open(
+	const char *path, uid_t uid, gid_t gid, struct host_folder **ret_folder, struct err *err)
+{
+	int fd = open_without_links(path);
+
+	if (fd < 0)
+		return err_set(err, fd, "open '%s': %m", path);
+	*ret_folder = new0(struct host_folder);
+	**ret_folder = (struct host_folder){.fd = fd, .uid = uid, .gid = gid};
+	return 0;
+}
+
+void host_folder_free(struct host_folder *folder)
+{
+	if (!folder)
+		return;
+	close(folder->fd);
+	free(folder);
+}
+
+static int become_owner(const struct host_folder *folder)
+{
+	setfsgid(folder->gid);
+	setfsuid(folder->uid);
+	/* Both say nothing when they fail; an id that is none reads them back. */
+	if ((uid_t)setfsuid((uid_t)-1) == folder->uid && (gid_t)setfsgid((gid_t)-1) == folder->gid)
+		return 0;
+	setfsuid(geteuid());
+	setfsgid(getegid());
+	return -EPERM;
+}
+
+static void become_self(void)
+{
+	setfsuid(geteuid());
+	setfsgid(getegid());
+}
+
+static int begin(const struct host_folder *folder, const char *path, struct act *act)
+{
+	char id[ID_SIZE];
+	int r = become_owner(folder);
+
+	if (r < 0)
+		return r;
+	act->dirfd = beneath_open_parent(folder->fd, path, &act->name);
+	if (act->dirfd < 0) {
+		become_self();
+		return act->dirfd;
+	}
+	id_new("tm", id);
+	(void)snprintf(act->temporary, sizeof(act->temporary), TEMPORARY "%s", id);
+	return 0;
+}
+
+static int end(const struct act *act, int r)
+{
+	become_self();
+	close(act->dirfd);
+	return r;
+}
+
+int host_folder_stat(struct host_folder *folder, const char *path, struct stat *ret_st)
+{
+	return beneath_stat(folder->fd, path, ret_st);
+}
+
+static int put_in_place(const struct act *act, bool replace)
+{
+	unsigned flags = replace ? 0 : RENAME_NOREPLACE;
+	int r = renameat2(act->dirfd, act->temporary, act->dirfd, act->name, flags) < 0 ? -errno
+	                                                                                : 0;
+
+	if (r < 0)
+		(void)unlinkat(
+			act->dirfd, act->temporary, 0); /* the first error is the one to tell */
+	return r;
+}
+
+/* The file that will be replaced keeps its group and access list, and its owner where that is another. */
+static int keep_rights(const struct act *act, int fd)
+{
+	scoped_mem char *list = NULL;
+	struct stat old, st;
+	scoped_fd int old_fd = content_open(act->dirfd, act->name, &old);
+	ssize_t len;
+
+	if (old_fd < 0)
+		return 0; /* a link, or unreadable for its owner: nothing to keep */
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((old.st_uid != st.st_uid || old.st_gid != st.st_gid) &&
+		fchown(fd, old.st_uid, old.st_gid) < 0)
+		return -errno;
+	list = mem_zero(1, LIST_MAX);
+	len = fgetxattr(old_fd, ACCESS_LIST, list, LIST_MAX);
+	if (len > 0 && fsetxattr(fd, ACCESS_LIST, list, (size_t)len, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int fill(const struct host_folder *folder, const struct act *act, int fd,
+	const struct host_folder_source *source, bool replace)
+{
+	mode_t mode = source->mode & MODE_MASK;
+	int r = content_copy(source->data, fd);
+
+	if (r == 0)
+		r = content_copy_attributes(source->attributes, fd);
+	if (r == 0 && replace) {
+		become_self();
+		r = keep_rights(act, fd);
+		/* Before the owner changes back: only whoever owns it may set a mode. */
+		if (r == 0 && fchmod(fd, mode) < 0)
+			r = -errno;
+		if (become_owner(folder) < 0)
+			r = -EPERM;
+	} else if (r == 0 && fchmod(fd, mode) < 0) {
+		r = -errno;
+	}
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	return r;
+}
+
+int host_folder_put_file(struct host_folder *folder, const char *path,
+	const struct host_folder_source *source, bool replace)
+{
+	struct act act;
+	int r = begin(folder, path, &act);
+	scoped_fd int fd = -1;
+
+	if (r < 0)
+		return r;
+	fd = openat(act.dirfd, act.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		0600);
+	if (fd < 0)
+		return end(&act, -errno);
+	r = fill(folder, &act, fd, source, replace);
+	if (r < 0)
+		(void)unlinkat(act.dirfd, act.temporary, 0);
+	else
+		r = put_in_place(&act, replace);
+	return end(&act, r);
+}
+
+int host_folder_put_link(
+	struct host_folder *folder, const char *path, const char *target, bool replace)
+{
+	struct act act;
+	int r = begin(folder, path, &act);
+
+	if (r < 0)
+		return r;
+	if (symlinkat(target, act.dirfd, act.temporary) < 0)
+		return end(&act, -errno);
+	return end(&act, put_in_place(&act, replace));
+}
+
+/* The new folder changes places with what was there, which is then removed. */
+static int make_over(const struct act *act)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))
+		return -EEXIST;
+	if (mkdirat(act->dirfd, act->temporary, 0700) < 0)
+		return -errno;
+	if (renameat2(act->dirfd, act->temporary, act->dirfd, act->name, RENAME_EXCHANGE) < 0)
+		r = -errno;
+	if (unlinkat(act->dirfd, act->temporary, r < 0 ? AT_REMOVEDIR : 0) < 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
+int host_folder_make(struct host_folder *folder, const char *path, bool replace)
+{
+	struct act act;
+	struct stat st;
+	int r = begin(folder, path, &act);
+
+	if (r < 0)
+		return r;
+	if (mkdirat(act.dirfd, act.name, 0700) < 0)
+		r = -errno;
+	if (r == -EEXIST && fstatat(act.dirfd, act.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISDIR(st.st_mode))
+		r = 0;
+	else if (r == -EEXIST && replace)
+		r = make_over(&act);
+	return end(&act, r);
+}
+
+static int open_name(const struct act *act, struct stat *ret_st)
+{
+	int fd = openat(
+		act->dirfd, act->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, ret_st) == 0 && (S_ISREG(ret_st->st_mode) || S_ISDIR(ret_st->st_mode)))
+		return fd;
+	close(fd);
+	return -EBADF;
+}
+
+int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mode)
+{
+	struct act act;
+	struct stat st;
+	int r = begin(folder, path, &act);
+	scoped_fd int fd = -1;
+
+	if (r < 0)
+		return r;
+	/* Opened by root, or a file without rights could not be given any; changed by the owner. */
+	become_self();
+	fd = open_name(&act, &st);
+	if (fd < 0)
+		return end(&act, fd);
+	r = become_owner(folder);
+	if (S_ISDIR(st.st_mode))
+		mode = (mode & MODE_MASK) | (st.st_mode & S_ISGID);
+	else
+		mode &= MODE_MASK;
+	if (r == 0 && fchmod(fd, mode) < 0)
+		r = -errno;
+	return end(&act, r);
+}
+
+int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder)
+{
+	struct act act;
+	int r = begin(folder, path, &act);
+
+	if (r < 0)
+		return r;
+	if (unlinkat(act.dirfd, act.name, is_folder ? AT_REMOVEDIR : 0) < 0)
+		r = -errno;
+	return end(&act, r);
+}
+
+int host_folder_rename(struct host_folder *folder, const char *from, const char *to)
+{
+	struct act source, target;
+	int r = begin(folder, from, &source);
+
+	if (r < 0)
+		return r;
+	r = begin(folder, to, &target);
+	if (r < 0)
+		return end(&source, r);
+	if (renameat2(source.dirfd, source.name, target.dirfd, target.name, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	(void)end(&target, r);
+	return end(&source, r);
+}
+
+int host_folder_sync(struct host_folder *folder)
+{
+	return syncfs(folder->fd) < 0 ? -errno : 0;
+}

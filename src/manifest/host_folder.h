@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes into a folder of the host, as its owner, and only beneath it.
+ *
+ * Every name is looked up anew from the folder's descriptor, over no link and no mount (openat2). Files are made
+ * beside their place and renamed into it, synced first: whoever looks sees the old one or the new one. While a
+ * call works here the thread's file-system ids are the owner's and its capabilities over files are gone, so
+ * that what the owner could not do is not done for him. For programs with one thread. */
+#ifndef MANIFEST_HOST_FOLDER_H
+#define MANIFEST_HOST_FOLDER_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct host_folder;
+
+int host_folder_open(
+	const char *path, uid_t uid, gid_t gid, struct host_folder **ret_folder, struct err *err);
+void host_folder_free(struct host_folder *folder);
+SCOPED_TYPE(host_folder)
+
+struct host_folder_source {
+	int data, attributes; /* open files */
+	mode_t mode;
+};
+
+int host_folder_stat(struct host_folder *folder, const char *path, struct stat *ret_st);
+/* A file with the data of one open file and the user.* attributes of another (or the same). Bits beyond 01777 of mode are dropped. replace:
+ * over the file or link that is there, whose owner, group and access list it keeps; else -EEXIST. */
+int host_folder_put_file(struct host_folder *folder, const char *path,
+	const struct host_folder_source *source, bool replace);
+int host_folder_put_link(
+	struct host_folder *folder, const char *path, const char *target, bool replace);
+/* An empty folder, with all rights for its owner. One that is there is fine. replace: in the place of a file. */
+int host_folder_make(struct host_folder *folder, const char *path, bool replace);
+/* Bits beyond 01777 are dropped; a folder keeps the set-group-id bit that the host gave it. */
+int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mode);
+int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder);
+int host_folder_rename(struct host_folder *folder, const char *from, const char *to);
+int host_folder_sync(struct host_folder *folder); /* all that was done is on the disk */
+
+#endif

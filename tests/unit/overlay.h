@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real overlays in a mount namespace of our own, with the options that a sandbox's have. */
+#ifndef TESTS_OVERLAY_H
+#define TESTS_OVERLAY_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "manifest/changes.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+static char top[] = "/tmp/test_overlay.XXXXXX";
+
+static void run_script(const char *dir, const char *script)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		if (chdir(dir) == 0)
+			execl("/bin/sh", "sh", "-ec", script, (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (status != 0)
+		fail_msg("script failed in %s: %s", dir, script);
+}
+
+static int open_set(struct change_set **ret)
+{
+	scoped_mem char *dir = mem_printf("%s/set", top);
+	struct err err = {0};
+	int r = change_set_open(dir, ret, &err);
+
+	if (r < 0)
+		fail_msg("%s", err.msg);
+	return r;
+}
+
+static void write_set(void)
+{
+	scoped_mem char *dir = mem_printf("%s/set", top);
+	scoped_mem char *path = mem_printf("%s/changes.json", dir);
+	struct timespec now;
+	scoped_mem char *text = NULL;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	text = mem_printf("{\"v\":1,\"created_ns\":%lld,\"mounts\":[{\"n\":0,\"host\":\"%s/host\","
+			  "\"guest\":\"/proj\",\"owner_uid\":0,\"owner_gid\":0,\"id_base\":0,"
+			  "\"upper\":\"0/upper\"}]}",
+		now.tv_sec * 1000000000LL + now.tv_nsec, top);
+	assert_int_equal(fdio_replace(AT_FDCWD, path, text, strlen(text), 0600), 0);
+}
+
+static void mount_set(void)
+{
+	scoped_mem char *merged = mem_printf("%s/merged", top);
+	scoped_mem char *options = mem_printf("lowerdir=%s/host,upperdir=%s/set/0/upper,"
+					      "workdir=%s/set/0/work,redirect_dir=on,metacopy=on",
+		top, top, top);
+
+	if (mount("overlay", merged, "overlay", 0, options) < 0)
+		fail_msg("mount overlay: %s", strerror(errno));
+}
+
+static void begin(const char *host_script, const char *inside, const char *meanwhile)
+{
+	scoped_mem char *host = mem_printf("%s/host", top), *merged = mem_printf("%s/merged", top);
+
+	run_script(top, "mkdir -p host merged set/0/upper set/0/work");
+	run_script(host, host_script);
+	usleep(20000); /* the clock of file times has a coarse tick */
+	write_set();
+	usleep(20000);
+	mount_set();
+	run_script(merged, inside);
+	run_script(host, meanwhile);
+}
+
+static void end(void)
+{
+	scoped_mem char *merged = mem_printf("%s/merged", top);
+
+	assert_int_equal(umount(merged), 0);
+	run_script(top, "rm -rf host merged set");
+}
+
+static struct changes *read_changes(const struct change_set *set)
+{
+	struct changes_query query = {.layer = &set->layers[0], .below = ""};
+	struct changes *changes = NULL;
+	struct err err = {0};
+
+	if (changes_read(set, &query, &changes, &err) < 0)
+		fail_msg("%s", err.msg);
+	return changes;
+}
+
+/* The tests of a program that needs all this; 77 where it cannot be had. */
+static int run_in_namespace(int (*run)(void))
+{
+	int r;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		printf("skipped: mounting overlays needs root\n");
+		return 77;
+	}
+	if (!mkdtemp(top))
+		return 1;
+	r = run();
+	(void)path_remove_all(AT_FDCWD, top);
+	return r;
+}
+
+#endif
