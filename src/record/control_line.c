@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "record/journal.h"
+#include "record/record_journal.h"
 
 #define EVENT_START "{\"v\":"
 /* Within this many bytes of a line's start our writer has put its seq. */
@@ -85,8 +85,8 @@ enum control_line_kind control_line_read(struct slice text, struct control_line 
 		enum control_line_kind kind;
 		bool (*read)(const json_t *root, struct control_line *line);
 	} kinds[] = {
-		{JOURNAL_HASH_START, CONTROL_LINE_HASH, read_hash},
-		{JOURNAL_HEADER_START, CONTROL_LINE_HEADER, read_header},
+		{RECORD_JOURNAL_HASH_START, CONTROL_LINE_HASH, read_hash},
+		{RECORD_JOURNAL_HEADER_START, CONTROL_LINE_HEADER, read_header},
 		{"{\"file\":\"", CONTROL_LINE_FILE, read_file},
 		{"{\"gap\":{", CONTROL_LINE_GAP, read_gap},
 	};

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "record/journal.h"
+#include "record/record_journal.h"
 #include "util/scoped.h"
 
 #define READ_STEP 262144
@@ -73,13 +73,13 @@ static bool find_line(struct lines *lines, size_t searched, struct slice *ret_li
 	const char *start = lines->buf.p + lines->at;
 	const char *end = len > searched ? memchr(start + searched, '\n', len - searched) : NULL;
 
-	if (end && (size_t)(end - start) < JOURNAL_LINE_MAX) {
+	if (end && (size_t)(end - start) < RECORD_JOURNAL_LINE_MAX) {
 		*ret_line = give(lines, (size_t)(end - start), (size_t)(end - start) + 1);
 		return true;
 	}
-	if (!end && len < JOURNAL_LINE_MAX)
+	if (!end && len < RECORD_JOURNAL_LINE_MAX)
 		return false;
-	*ret_line = give(lines, JOURNAL_LINE_MAX, JOURNAL_LINE_MAX);
+	*ret_line = give(lines, RECORD_JOURNAL_LINE_MAX, RECORD_JOURNAL_LINE_MAX);
 	lines->is_skipping = lines->is_long = true;
 	return true;
 }

@@ -11,10 +11,10 @@
 struct lines {
 	int fd; /* owned; -1: none */
 	struct str buf;
-	size_t at;        /* the next line's place in buf */
-	uint64_t offset;  /* of buf's start in the file */
-	uint64_t number;  /* of the line last given, from 1 */
-	bool is_long;     /* that line is longer than JOURNAL_LINE_MAX: only its head was given */
+	size_t at;       /* the next line's place in buf */
+	uint64_t offset; /* of buf's start in the file */
+	uint64_t number; /* of the line last given, from 1 */
+	bool is_long; /* that line is longer than RECORD_JOURNAL_LINE_MAX: only its head was given */
 	bool is_skipping; /* the rest of such a line is still to be passed over */
 };
 

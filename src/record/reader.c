@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "record/control_line.h"
-#include "record/journal.h"
 #include "record/lines.h"
 #include "record/record_internal.h"
+#include "record/record_journal.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 
@@ -74,11 +74,11 @@ static int read_seal(struct reader *reader)
 
 static int open_segment(struct reader *reader, unsigned segment)
 {
-	char name[JOURNAL_NAME_SIZE];
+	char name[RECORD_JOURNAL_NAME_SIZE];
 	struct lines lines;
 	int r;
 
-	journal_file_name("trace", segment, name);
+	record_journal_file_name("trace", segment, name);
 	r = lines_open(&lines, reader->dirfd, name);
 	if (r < 0)
 		return r;
@@ -176,11 +176,11 @@ static int next_line(struct reader *reader, struct source *source, struct slice 
 	int r = lines_next(&source->lines, ret_line);
 
 	while (r == 0 && source == &reader->trace) {
-		char name[JOURNAL_NAME_SIZE];
+		char name[RECORD_JOURNAL_NAME_SIZE];
 		struct stat st;
 
-		journal_file_name("trace", source->segment + 1, name);
-		if (source->segment >= JOURNAL_N_SEGMENTS ||
+		record_journal_file_name("trace", source->segment + 1, name);
+		if (source->segment >= RECORD_JOURNAL_N_SEGMENTS ||
 			fstatat(reader->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return 0;
 		r = lines_next(&source->lines, ret_line); /* what came in between */

@@ -59,8 +59,8 @@ static int fill_folder(struct record *record, struct slice meta)
 		r = make_reserve(record);
 	if (r < 0)
 		return r;
-	(void)journal_line_begin(&record->log); /* for the header it adds */
-	r = journal_flush(&record->log, record->is_durable);
+	(void)record_journal_line_begin(&record->log); /* for the header it adds */
+	r = record_journal_flush(&record->log, record->is_durable);
 	return r < 0 ? r : record_internal_lock(record->log.fd);
 }
 
@@ -164,7 +164,8 @@ static int make_room(struct record *record, enum event_kind kind)
 		return record->failed;
 	if (record->is_closing && !is_closing_kind(kind))
 		return -ENOSPC;
-	if (!journal_is_batch_full(&record->log) && !journal_is_batch_full(&record->trace))
+	if (!record_journal_is_batch_full(&record->log) &&
+		!record_journal_is_batch_full(&record->trace))
 		return 0;
 	return record_flush(record, false);
 }
@@ -197,16 +198,17 @@ static void clip_event(struct event *ev)
 	event_set(ev, argv_truncated, true);
 }
 
-static void write_line(struct record *record, struct journal *journal, const struct event *ev)
+static void write_line(
+	struct record *record, struct record_journal *journal, const struct event *ev)
 {
 	struct slice id = slice_of(record->id);
-	struct str *out = journal_line_begin(journal);
+	struct str *out = record_journal_line_begin(journal);
 	struct event clipped;
 
 	event_json_write(out, ev, id);
-	if (out->len - journal->line_at < JOURNAL_LINE_MAX)
+	if (out->len - journal->line_at < RECORD_JOURNAL_LINE_MAX)
 		return;
-	journal_line_drop(journal);
+	record_journal_line_drop(journal);
 	clipped = *ev;
 	clip_event(&clipped);
 	event_json_write(out, &clipped, id);
@@ -214,7 +216,8 @@ static void write_line(struct record *record, struct journal *journal, const str
 
 int record_emit(struct record *record, struct event *ev, struct slice *ret_line)
 {
-	struct journal *journal = event_kind_is_log(ev->kind) ? &record->log : &record->trace;
+	struct record_journal *journal =
+		event_kind_is_log(ev->kind) ? &record->log : &record->trace;
 	const struct event *kept = ev;
 	struct slice line;
 	int r = make_room(record, ev->kind);
@@ -227,7 +230,7 @@ int record_emit(struct record *record, struct event *ev, struct slice *ret_line)
 	if (record->redact)
 		kept = redact_event(record->redact, ev);
 	write_line(record, journal, kept);
-	line = journal_line_end(journal, ev->seq);
+	line = record_journal_line_end(journal, ev->seq);
 	if (ev->kind == EVENT_EXEC_END)
 		record->rows++;
 	if (ev->kind == EVENT_EXEC_END || ev->kind == EVENT_EXEC_START)
@@ -240,9 +243,9 @@ int record_emit(struct record *record, struct event *ev, struct slice *ret_line)
 /* The trace first: what a reader sees of the log then never stands before a trace line it cannot see. */
 static int flush_both(struct record *record, bool sync)
 {
-	int r = journal_flush(&record->trace, sync);
+	int r = record_journal_flush(&record->trace, sync);
 
-	return r < 0 ? r : journal_flush(&record->log, sync);
+	return r < 0 ? r : record_journal_flush(&record->log, sync);
 }
 
 int record_flush(struct record *record, bool sync)
@@ -280,7 +283,7 @@ struct record_mend record_get_mend(const struct record *record)
 
 void record_get_head(const struct record *record, enum record_end end, struct record_head *ret_head)
 {
-	const struct journal *log = &record->log, *trace = &record->trace;
+	const struct record_journal *log = &record->log, *trace = &record->trace;
 
 	*ret_head = (struct record_head){
 		.end = end, .events = log->closed_events + trace->closed_events};
@@ -342,8 +345,8 @@ void record_free(struct record *record)
 			(void)record_release_reserve(record); /* nobody is left to tell */
 		(void)unlinkat(record->dirfd, RESERVE_NAME, 0);
 	}
-	journal_done(&record->trace);
-	journal_done(&record->log);
+	record_journal_done(&record->trace);
+	record_journal_done(&record->log);
 	redact_free(record->redact);
 	scoped_close(&record->dirfd);
 	free(record);

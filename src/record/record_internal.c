@@ -69,7 +69,7 @@ bool record_internal_is_name(const char *name)
 void record_internal_add_file(
 	struct record *record, const char *name, const struct digest *digest, uint64_t bytes)
 {
-	struct str *out = journal_line_begin(&record->log);
+	struct str *out = record_journal_line_begin(&record->log);
 	struct jsonw j = jsonw_to(out);
 	char hex[DIGEST_HEX_SIZE];
 
@@ -79,13 +79,13 @@ void record_internal_add_file(
 	jsonw_ktext(&j, "sha256", hex);
 	jsonw_kint(&j, "bytes", (int64_t)bytes);
 	jsonw_object_end(&j);
-	(void)journal_line_end(&record->log, 0); /* nobody follows these lines */
+	(void)record_journal_line_end(&record->log, 0); /* nobody follows these lines */
 }
 
 void record_internal_init(struct record *record)
 {
-	journal_init(&record->log, record->dirfd, "log", record->id);
-	journal_init(&record->trace, record->dirfd, "trace", record->id);
+	record_journal_init(&record->log, record->dirfd, "log", record->id);
+	record_journal_init(&record->trace, record->dirfd, "trace", record->id);
 	record->log.meta_sha256 = record->meta_sha256;
 	record->log.uid = record->trace.uid = record->uid;
 	record->log.gid = record->trace.gid = record->gid;

@@ -5,8 +5,8 @@
 
 #include <sys/stat.h>
 
-#include "record/journal.h"
 #include "record/record.h"
+#include "record/record_journal.h"
 #include "record/redact.h"
 
 #define RECORD_RESERVE_BYTES (256U << 10)
@@ -22,7 +22,7 @@ struct record {
 	bool is_closing; /* the reserve was given up */
 	int failed;      /* the errno that stays */
 	uint64_t seq, rows;
-	struct journal log, trace;
+	struct record_journal log, trace;
 	struct redact *redact;
 	struct record_mend mend;
 };

@@ -30,7 +30,7 @@ struct numbers {
 };
 
 struct scan {
-	struct journal *journal;
+	struct record_journal *journal;
 	struct control_line control;
 	struct numbers *numbers, *gaps; /* gaps: first and last by turns */
 	uint64_t rows;
@@ -52,7 +52,7 @@ static void add_number(struct numbers *numbers, uint64_t seq)
 
 static void on_hash(struct scan *scan, struct slice line)
 {
-	struct journal *journal = scan->journal;
+	struct record_journal *journal = scan->journal;
 	const struct control_line *control = &scan->control;
 
 	memcpy(journal->head, control->hash, DIGEST_HEX_SIZE);
@@ -69,10 +69,10 @@ static void on_hash(struct scan *scan, struct slice line)
 
 static void on_tail_line(struct scan *scan, struct slice line, uint64_t seq)
 {
-	struct journal *journal = scan->journal;
+	struct record_journal *journal = scan->journal;
 	char sum[9];
 
-	journal_line_sum(line, sum);
+	record_journal_line_sum(line, sum);
 	str_add(&journal->sums, sum, 8);
 	str_add(&scan->tail, line.p, line.len);
 	str_putc(&scan->tail, '\n');
@@ -139,7 +139,7 @@ static int scan_file(struct scan *scan, const char *name)
 }
 
 /* Copies the torn end beside, then cuts it off. */
-static int cut_file(struct record *record, struct journal *journal, uint64_t good_end)
+static int cut_file(struct record *record, struct record_journal *journal, uint64_t good_end)
 {
 	scoped_str struct str torn = {0};
 	scoped_fd int fd = -1;
@@ -167,7 +167,7 @@ static int cut_file(struct record *record, struct journal *journal, uint64_t goo
 
 static int take_over(struct record *record, struct scan *scan)
 {
-	struct journal *journal = scan->journal;
+	struct record_journal *journal = scan->journal;
 	int r = cut_file(record, journal, scan->good_end);
 
 	if (r < 0)
@@ -180,7 +180,7 @@ static int take_over(struct record *record, struct scan *scan)
 
 static int recover_log(struct record *record, struct scan *scan)
 {
-	struct journal *log = &record->log;
+	struct record_journal *log = &record->log;
 	int r;
 
 	scan->journal = log;
@@ -197,12 +197,12 @@ static int recover_log(struct record *record, struct scan *scan)
 
 static unsigned last_segment(const struct record *record)
 {
-	char name[JOURNAL_NAME_SIZE];
+	char name[RECORD_JOURNAL_NAME_SIZE];
 	unsigned n = 0;
 	struct stat st;
 
-	for (; n < JOURNAL_N_SEGMENTS; n++) {
-		journal_file_name("trace", n + 1, name);
+	for (; n < RECORD_JOURNAL_N_SEGMENTS; n++) {
+		record_journal_file_name("trace", n + 1, name);
 		if (fstatat(record->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			break;
 	}
@@ -211,11 +211,11 @@ static unsigned last_segment(const struct record *record)
 
 static int scan_segment(struct record *record, struct scan *scan, unsigned segment)
 {
-	char name[JOURNAL_NAME_SIZE];
+	char name[RECORD_JOURNAL_NAME_SIZE];
 	int r;
 
 	record->trace.segment = segment;
-	journal_file_name("trace", segment, name);
+	record_journal_file_name("trace", segment, name);
 	r = scan_file(scan, name);
 	if (r < 0)
 		return r;
@@ -227,7 +227,7 @@ static int scan_segment(struct record *record, struct scan *scan, unsigned segme
 static int recover_trace(struct record *record, struct scan *scan)
 {
 	unsigned segment = last_segment(record);
-	char name[JOURNAL_NAME_SIZE];
+	char name[RECORD_JOURNAL_NAME_SIZE];
 	int r;
 
 	scan->journal = &record->trace;
@@ -238,7 +238,7 @@ static int recover_trace(struct record *record, struct scan *scan)
 		if (scan->has_header)
 			return take_over(record, scan);
 		r = cut_file(record, &record->trace, 0);
-		journal_file_name("trace", segment, name);
+		record_journal_file_name("trace", segment, name);
 		if (r < 0 || unlinkat(record->dirfd, name, 0) < 0)
 			return r < 0 ? r : -errno;
 		scoped_close(&record->trace.fd);
@@ -258,10 +258,10 @@ static int compare(const void *a, const void *b)
 
 static void add_gap(struct record *record, uint64_t first, uint64_t last)
 {
-	struct str *out = journal_line_begin(&record->log);
+	struct str *out = record_journal_line_begin(&record->log);
 
 	str_printf(out, "{\"gap\":{\"first\":%" PRIu64 ",\"last\":%" PRIu64 "}}", first, last);
-	(void)journal_line_end(&record->log, 0); /* nobody follows these lines */
+	(void)record_journal_line_end(&record->log, 0); /* nobody follows these lines */
 	record->mend.lost += last - first + 1;
 }
 

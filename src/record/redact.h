@@ -2,7 +2,7 @@
 /* Takes secrets out of events before they are kept: `[redacted #fingerprint]` stands where the value was.
  *
  * The fingerprint is six hex digits of a salted SHA-256: the same value has the same one within a record,
- * and nowhere else. What counts as a secret is told in tables in redact.c and redact_rules.c. */
+ * and nowhere else. What counts as a secret is told in the tables of redact_rules.c. */
 #ifndef RECORD_REDACT_H
 #define RECORD_REDACT_H
 

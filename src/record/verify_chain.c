@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/journal.h"
 #include "record/lines.h"
+#include "record/record_journal.h"
 
 #define SUM_LEN     8U
 #define SUMS_MAX    (64U << 20) /* of one batch in bytes: no writer of ours comes near */
@@ -26,7 +26,7 @@ struct pass {
 	struct verify_chain *chain;
 	struct lines lines;
 	struct control_line control;
-	char file[JOURNAL_NAME_SIZE];
+	char file[RECORD_JOURNAL_NAME_SIZE];
 	unsigned segment;
 	struct digest digest; /* from the last hash line on */
 	struct str sums;      /* of the lines since */
@@ -201,7 +201,7 @@ static void on_hash_line(struct pass *pass, struct slice line)
 	char value[DIGEST_HEX_SIZE];
 
 	digest_value_hex(&pass->digest, value);
-	journal_hash_line(&want, value, pass->batch + 1, pass->n, pass->seq, pass->events,
+	record_journal_hash_line(&want, value, pass->batch + 1, pass->n, pass->seq, pass->events,
 		str_slice(&pass->sums));
 	if (want.len != line.len + 1 || memcmp(want.p, line.p, line.len) != 0)
 		tell_break(pass, value);
@@ -263,7 +263,7 @@ static void on_covered_line(struct pass *pass, struct slice line)
 	char where[96], sum[SUM_LEN + 1];
 
 	snprintf(where, sizeof(where), "%s line %" PRIu64, pass->file, pass->lines.number);
-	journal_line_sum(line, sum);
+	record_journal_line_sum(line, sum);
 	if (pass->sums.len < SUMS_MAX)
 		str_add(&pass->sums, sum, SUM_LEN);
 	pass->n++;
@@ -313,7 +313,8 @@ static int check_file(struct pass *pass)
 			verify_chain_finding(pass->chain->findings,
 				"%s line %" PRIu64 " is too long to be one", pass->file,
 				pass->lines.number);
-		else if (pass->lines.number == 1 && !slice_starts(line, JOURNAL_HEADER_START))
+		else if (pass->lines.number == 1 &&
+			 !slice_starts(line, RECORD_JOURNAL_HEADER_START))
 			verify_chain_finding(pass->chain->findings, "%s has no header", pass->file);
 		if (control_line_read(line, &pass->control) == CONTROL_LINE_HASH)
 			on_hash_line(pass, line);
@@ -342,12 +343,12 @@ static int last_segment(int dirfd, unsigned *ret_last)
 		return r;
 	}
 	while ((e = readdir(dir))) {
-		char name[JOURNAL_NAME_SIZE];
+		char name[RECORD_JOURNAL_NAME_SIZE];
 		unsigned n;
 
-		if (sscanf(e->d_name, "trace-%5u", &n) != 1 || n > JOURNAL_N_SEGMENTS)
+		if (sscanf(e->d_name, "trace-%5u", &n) != 1 || n > RECORD_JOURNAL_N_SEGMENTS)
 			continue;
-		journal_file_name("trace", n, name);
+		record_journal_file_name("trace", n, name);
 		if (strcmp(name, e->d_name) == 0 && n > *ret_last)
 			*ret_last = n;
 	}
@@ -362,7 +363,7 @@ static int check_segments(struct pass *pass, unsigned first, unsigned last)
 
 	for (unsigned n = first; n <= last && r == 0; n++) {
 		pass->segment = n;
-		journal_file_name(pass->chain->name, n, pass->file);
+		record_journal_file_name(pass->chain->name, n, pass->file);
 		r = check_file(pass);
 		pass->skips_prev = r == -ENOENT;
 		if (r != -ENOENT)

@@ -158,108 +158,107 @@ static void test_good(void **state)
 	verify_result_done(&result);
 }
 
+static const struct {
+	const char *command, *want;
+} tampering[] = {
+	/* lines */
+	{"sed -i '3s/file.rename/file.delete/' trace-00001.jsonl",
+		"trace-00001.jsonl line 3 was changed\n"},
+	{"sed -i '3s/ex_1/ex_2/' log.jsonl", "log.jsonl line 3 was changed\n"
+					     "log.jsonl line 6: exec ex_1 ends, but did not start\n"
+					     "exec ex_2: a start without an end\n"},
+	{"sed -i 3d trace-00001.jsonl",
+		"trace-00001.jsonl: 1 line was removed behind line 2\nseq 3 is missing\n"},
+	{"sed -i 3,4d trace-00001.jsonl", "trace-00001.jsonl: 2 lines were removed behind "
+					  "line 2\nseq 3 to 4 are missing\n"},
+	{"sed -i '3{h;d};4G' trace-00001.jsonl", "trace-00001.jsonl lines 3 to 4 were reordered\n"},
+	{"sed -i '3{p;s/seq\":3/seq\":9/}' trace-00001.jsonl",
+		"trace-00001.jsonl line 4 was inserted\n"},
+	{"sed -i '3p' trace-00001.jsonl", "trace-00001.jsonl line 4: seq 3 stands a second time\n"
+					  "trace-00001.jsonl line 4 was inserted\n"},
+	{"sed -i '5,7d' log.jsonl",
+		"log.jsonl: 3 lines were removed behind line 4\nseq 6 to 7 are missing\n"
+		"exec ex_1: a start without an end\n"},
+	/* hash lines and batches */
+	{"sed -i '6s/\"h\":\"./\"h\":\"x/' trace-00001.jsonl",
+		"trace-00001.jsonl line 6 (a hash line) was changed\n"
+		"trace-00001.jsonl line 8 (a hash line) was changed\n"},
+	{"sed -i '8s/\"events\":5/\"events\":6/' trace-00001.jsonl",
+		"trace-00001.jsonl line 8 (a hash line) was changed\n"},
+	{"sed -i '4d' log.jsonl", "log.jsonl: a hash line was removed before line 7\n"},
+	{"sed -i '3,4d' log.jsonl", "log.jsonl line 4: exec ex_1 ends, but did not start\n"
+				    "log.jsonl: 1 batch of lines was removed behind line "
+				    "2\nseq 1 is missing\n"},
+	{"sed -i '1s/sb_0/sb_1/' log.jsonl",
+		"log.jsonl line 1 was changed\n"
+		"seal.json is of another record, 'sb_0123456789abcdef'\n"},
+	{"sed -i '1d' log.jsonl", "log.jsonl has no header\n"
+				  "log.jsonl: 1 line was removed at its start\n"},
+	/* the end */
+	{"sed -i '7,$d' trace-00001.jsonl",
+		"the end is missing: it was sealed up to seq 8 and stops at seq 7\n"},
+	{"sed -i '7,$d' trace-00001.jsonl; sed -i '5,$d' log.jsonl",
+		"exec ex_1: a start without an end\n"
+		"the end is missing: it was sealed up to seq 8 and stops at seq 5\n"},
+	{"truncate -s -9 trace-00001.jsonl",
+		"trace-00001.jsonl line 7 stands behind the last hash line\n"
+		"trace-00001.jsonl ends in a torn line of 117 bytes\n"
+		"the trace is not the one that was sealed: the sealed hash is nowhere in "
+		"it\n"},
+	{"sed -n 7p trace-00001.jsonl | sed 's/seq\":8/seq\":9/' >>log.jsonl",
+		"log.jsonl line 9 stands behind the last hash line\n"
+		"the log goes on behind the final seal, by 1 line\n"},
+	/* files */
+	{"rm trace-00001.jsonl",
+		"seq 2 to 5 are missing\n"
+		"the end is missing: it was sealed up to seq 8 and stops at seq 7\n"},
+	{"mv trace-00001.jsonl trace-00002.jsonl",
+		"trace-00001.jsonl is missing\n"
+		"trace-00002.jsonl line 1 is a header that does not belong there\n"},
+	{"echo '{}' >meta.json", "meta.json was changed\n"},
+	{"rm meta.json", "meta.json is missing\n"},
+	{"ln -sf /etc/passwd meta.json", "meta.json cannot be read\n"},
+	{"echo x >>outputs/ex_1.out.zst", "outputs/ex_1.out.zst was changed\n"},
+	{"rm outputs/ex_1.out.zst", "outputs/ex_1.out.zst is missing\n"},
+	/* the seal */
+	{"rm seal.json", "there is no seal: nothing proves where it ends\n"},
+	{"echo '[1' >seal.json", "seal.json is no seal\n"},
+	{"sed -i 's/\"final\"/\"open\"/' seal.json",
+		"the head in seal.json is not that of what it says\n"
+		"the signature in seal.json is not good for its head\n"
+		"its end was never sealed: `cloche gc` closes it\n"},
+	{"sed -i 's/\"events\":8/\"events\":7/' seal.json",
+		"the head in seal.json is not that of what it says\n"
+		"the signature in seal.json is not good for its head\n"},
+	{"sed -i 's/\"key\":\"...../\"key\":\"AAAAA/' seal.json",
+		"it is sealed with another key, FP\n"
+		"the signature in seal.json is not good for its head\n"},
+	{"sed -i 's/\"signature\":\"...../\"signature\":\"AAAAA/' seal.json",
+		"the signature in seal.json is not good for its head\n"},
+};
+
 static void test_tampered(void **state)
 {
-	static const struct {
-		const char *command, *want;
-	} cases[] = {
-		/* lines */
-		{"sed -i '3s/file.rename/file.delete/' trace-00001.jsonl",
-			"trace-00001.jsonl line 3 was changed\n"},
-		{"sed -i '3s/ex_1/ex_2/' log.jsonl",
-			"log.jsonl line 3 was changed\n"
-			"log.jsonl line 6: exec ex_1 ends, but did not start\n"
-			"exec ex_2: a start without an end\n"},
-		{"sed -i 3d trace-00001.jsonl",
-			"trace-00001.jsonl: 1 line was removed behind line 2\nseq 3 is missing\n"},
-		{"sed -i 3,4d trace-00001.jsonl", "trace-00001.jsonl: 2 lines were removed behind "
-						  "line 2\nseq 3 to 4 are missing\n"},
-		{"sed -i '3{h;d};4G' trace-00001.jsonl",
-			"trace-00001.jsonl lines 3 to 4 were reordered\n"},
-		{"sed -i '3{p;s/seq\":3/seq\":9/}' trace-00001.jsonl",
-			"trace-00001.jsonl line 4 was inserted\n"},
-		{"sed -i '3p' trace-00001.jsonl",
-			"trace-00001.jsonl line 4: seq 3 stands a second time\n"
-			"trace-00001.jsonl line 4 was inserted\n"},
-		{"sed -i '5,7d' log.jsonl",
-			"log.jsonl: 3 lines were removed behind line 4\nseq 6 to 7 are missing\n"
-			"exec ex_1: a start without an end\n"},
-		/* hash lines and batches */
-		{"sed -i '6s/\"h\":\"./\"h\":\"x/' trace-00001.jsonl",
-			"trace-00001.jsonl line 6 (a hash line) was changed\n"
-			"trace-00001.jsonl line 8 (a hash line) was changed\n"},
-		{"sed -i '8s/\"events\":5/\"events\":6/' trace-00001.jsonl",
-			"trace-00001.jsonl line 8 (a hash line) was changed\n"},
-		{"sed -i '4d' log.jsonl", "log.jsonl: a hash line was removed before line 7\n"},
-		{"sed -i '3,4d' log.jsonl", "log.jsonl line 4: exec ex_1 ends, but did not start\n"
-					    "log.jsonl: 1 batch of lines was removed behind line "
-	                                    "2\nseq 1 is missing\n"},
-		{"sed -i '1s/sb_0/sb_1/' log.jsonl",
-			"log.jsonl line 1 was changed\n"
-			"seal.json is of another record, 'sb_0123456789abcdef'\n"},
-		{"sed -i '1d' log.jsonl", "log.jsonl has no header\n"
-					  "log.jsonl: 1 line was removed at its start\n"},
-		/* the end */
-		{"sed -i '7,$d' trace-00001.jsonl",
-			"the end is missing: it was sealed up to seq 8 and stops at seq 7\n"},
-		{"sed -i '7,$d' trace-00001.jsonl; sed -i '5,$d' log.jsonl",
-			"exec ex_1: a start without an end\n"
-			"the end is missing: it was sealed up to seq 8 and stops at seq 5\n"},
-		{"truncate -s -9 trace-00001.jsonl",
-			"trace-00001.jsonl line 7 stands behind the last hash line\n"
-			"trace-00001.jsonl ends in a torn line of 117 bytes\n"
-			"the trace is not the one that was sealed: the sealed hash is nowhere in "
-			"it\n"},
-		{"sed -n 7p trace-00001.jsonl | sed 's/seq\":8/seq\":9/' >>log.jsonl",
-			"log.jsonl line 9 stands behind the last hash line\n"
-			"the log goes on behind the final seal, by 1 line\n"},
-		/* files */
-		{"rm trace-00001.jsonl",
-			"seq 2 to 5 are missing\n"
-			"the end is missing: it was sealed up to seq 8 and stops at seq 7\n"},
-		{"mv trace-00001.jsonl trace-00002.jsonl",
-			"trace-00001.jsonl is missing\n"
-			"trace-00002.jsonl line 1 is a header that does not belong there\n"},
-		{"echo '{}' >meta.json", "meta.json was changed\n"},
-		{"rm meta.json", "meta.json is missing\n"},
-		{"ln -sf /etc/passwd meta.json", "meta.json cannot be read\n"},
-		{"echo x >>outputs/ex_1.out.zst", "outputs/ex_1.out.zst was changed\n"},
-		{"rm outputs/ex_1.out.zst", "outputs/ex_1.out.zst is missing\n"},
-		/* the seal */
-		{"rm seal.json", "there is no seal: nothing proves where it ends\n"},
-		{"echo '[1' >seal.json", "seal.json is no seal\n"},
-		{"sed -i 's/\"final\"/\"open\"/' seal.json",
-			"the head in seal.json is not that of what it says\n"
-			"the signature in seal.json is not good for its head\n"
-			"its end was never sealed: `cloche gc` closes it\n"},
-		{"sed -i 's/\"events\":8/\"events\":7/' seal.json",
-			"the head in seal.json is not that of what it says\n"
-			"the signature in seal.json is not good for its head\n"},
-		{"sed -i 's/\"key\":\"...../\"key\":\"AAAAA/' seal.json",
-			"it is sealed with another key, FP\n"
-			"the signature in seal.json is not good for its head\n"},
-		{"sed -i 's/\"signature\":\"...../\"signature\":\"AAAAA/' seal.json",
-			"the signature in seal.json is not good for its head\n"},
-	};
 	struct place *place = *state;
 	struct verify_options options = {
 		.key_b64 = hostkey_public_b64(place->key), .check_signature = hostkey_check};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(tampering) / sizeof(tampering[0]); i++) {
 		scoped_str struct str want = {0};
-		const char *fp = strstr(cases[i].want, "FP\n");
+		const char *fp = strstr(tampering[i].want, "FP\n");
 		struct verify_result result;
 
 		make(place);
-		change(place, cases[i].command);
+		change(place, tampering[i].command);
 		verify(place, &options, &result);
 		if (fp)
-			str_printf(&want, "%.*s%s%s", (int)(fp - cases[i].want), cases[i].want,
-				hostkey_fingerprint(place->key), fp + 2);
+			str_printf(&want, "%.*s%s%s", (int)(fp - tampering[i].want),
+				tampering[i].want, hostkey_fingerprint(place->key), fp + 2);
 		else
-			str_puts(&want, cases[i].want);
+			str_puts(&want, tampering[i].want);
 		if (strcmp(result.findings.p, want.p) != 0)
-			fail_msg("%s:\n%swanted:\n%s", cases[i].command, result.findings.p, want.p);
+			fail_msg("%s:\n%swanted:\n%s", tampering[i].command, result.findings.p,
+				want.p);
 		assert_false(result.is_intact);
 		verify_result_done(&result);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "record/journal.h"
+#include "record/record_journal.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -16,14 +16,15 @@
 #define SUM_SEED  0xcbf29ce484222325ULL
 #define SUM_PRIME 0x9e3779b97f4a7c15ULL
 
-void journal_init(struct journal *journal, int dirfd, const char *name, const char *id)
+void record_journal_init(
+	struct record_journal *journal, int dirfd, const char *name, const char *id)
 {
-	*journal = (struct journal){.dirfd = dirfd, .fd = -1, .name = name, .id = id};
+	*journal = (struct record_journal){.dirfd = dirfd, .fd = -1, .name = name, .id = id};
 	memset(journal->head, '0', DIGEST_HEX_LEN);
 	journal->segment = strcmp(name, "log") == 0 ? 0 : 1;
 }
 
-void journal_done(struct journal *journal)
+void record_journal_done(struct record_journal *journal)
 {
 	scoped_close(&journal->fd);
 	str_done(&journal->buf);
@@ -31,16 +32,17 @@ void journal_done(struct journal *journal)
 	str_done(&journal->sums);
 }
 
-void journal_file_name(const char *name, unsigned segment, char ret[JOURNAL_NAME_SIZE])
+void record_journal_file_name(
+	const char *name, unsigned segment, char ret[RECORD_JOURNAL_NAME_SIZE])
 {
 	if (segment)
-		snprintf(ret, JOURNAL_NAME_SIZE, "%s-%05u.jsonl", name, segment % 100000U);
+		snprintf(ret, RECORD_JOURNAL_NAME_SIZE, "%s-%05u.jsonl", name, segment % 100000U);
 	else
-		snprintf(ret, JOURNAL_NAME_SIZE, "%s.jsonl", name);
+		snprintf(ret, RECORD_JOURNAL_NAME_SIZE, "%s.jsonl", name);
 }
 
 /* Eight bytes a step: a CRC over every line would cost as much as the hash chain. */
-void journal_line_sum(struct slice line, char ret[9])
+void record_journal_line_sum(struct slice line, char ret[9])
 {
 	static const char digit[] = "0123456789abcdef";
 	uint64_t h = SUM_SEED ^ line.len;
@@ -62,22 +64,22 @@ void journal_line_sum(struct slice line, char ret[9])
 }
 
 /* The first line of each file ties it to the record: to its meta.json, or to the file before it. */
-static void add_header(struct journal *journal)
+static void add_header(struct record_journal *journal)
 {
 	struct str *out = &journal->buf;
 
 	journal->line_at = out->len;
-	str_printf(out, JOURNAL_HEADER_START "%s\",\"v\":1,\"sandbox\":\"%s\"", journal->name,
-		journal->id);
+	str_printf(out, RECORD_JOURNAL_HEADER_START "%s\",\"v\":1,\"sandbox\":\"%s\"",
+		journal->name, journal->id);
 	if (journal->segment)
 		str_printf(
 			out, ",\"segment\":%u,\"prev\":\"%s\"}", journal->segment, journal->head);
 	else
 		str_printf(out, ",\"meta_sha256\":\"%s\"}", journal->meta_sha256);
-	(void)journal_line_end(journal, 0); /* its place is of no interest */
+	(void)record_journal_line_end(journal, 0); /* its place is of no interest */
 }
 
-struct str *journal_line_begin(struct journal *journal)
+struct str *record_journal_line_begin(struct record_journal *journal)
 {
 	if (journal->file_bytes == 0 && journal->hash_line.len == 0 && journal->n == 0)
 		add_header(journal);
@@ -85,13 +87,13 @@ struct str *journal_line_begin(struct journal *journal)
 	return &journal->buf;
 }
 
-struct slice journal_line_end(struct journal *journal, uint64_t seq)
+struct slice record_journal_line_end(struct record_journal *journal, uint64_t seq)
 {
 	size_t at = journal->line_at;
 	struct slice line = {.p = journal->buf.p + at, .len = journal->buf.len - at};
 	char sum[9];
 
-	journal_line_sum(line, sum);
+	record_journal_line_sum(line, sum);
 	str_add(&journal->sums, sum, 8);
 	str_putc(&journal->buf, '\n');
 	journal->n++;
@@ -102,29 +104,29 @@ struct slice journal_line_end(struct journal *journal, uint64_t seq)
 	return (struct slice){.p = journal->buf.p + at, .len = line.len};
 }
 
-void journal_line_drop(struct journal *journal)
+void record_journal_line_drop(struct record_journal *journal)
 {
 	journal->buf.len = journal->line_at;
 }
 
-bool journal_is_batch_full(const struct journal *journal)
+bool record_journal_is_batch_full(const struct record_journal *journal)
 {
-	return journal->buf.len - journal->batch_at >= JOURNAL_BATCH_BYTES ||
-	       journal->n >= JOURNAL_BATCH_LINES;
+	return journal->buf.len - journal->batch_at >= RECORD_JOURNAL_BATCH_BYTES ||
+	       journal->n >= RECORD_JOURNAL_BATCH_LINES;
 }
 
-void journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n, uint64_t seq,
-	uint64_t events, struct slice sums)
+void record_journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n,
+	uint64_t seq, uint64_t events, struct slice sums)
 {
 	str_printf(out,
-		JOURNAL_HASH_START "%s\",\"batch\":%" PRIu64 ",\"n\":%" PRIu64 ",\"seq\":%" PRIu64
-				   ",\"events\":%" PRIu64 ",\"sums\":\"",
+		RECORD_JOURNAL_HASH_START "%s\",\"batch\":%" PRIu64 ",\"n\":%" PRIu64
+					  ",\"seq\":%" PRIu64 ",\"events\":%" PRIu64 ",\"sums\":\"",
 		head, batch, n, seq, events);
 	str_add(out, sums.p, sums.len);
 	str_puts(out, "\"}\n");
 }
 
-static void close_batch(struct journal *journal)
+static void close_batch(struct record_journal *journal)
 {
 	struct str *line = &journal->hash_line;
 	struct digest d;
@@ -136,7 +138,7 @@ static void close_batch(struct journal *journal)
 	digest_add(&d, journal->buf.p + journal->batch_at, journal->buf.len - journal->batch_at);
 	digest_value_hex(&d, journal->head);
 	str_reset(line);
-	journal_hash_line(line, journal->head, ++journal->batches, journal->n, journal->seq,
+	record_journal_hash_line(line, journal->head, ++journal->batches, journal->n, journal->seq,
 		journal->events, str_slice(&journal->sums));
 	str_add(&journal->buf, line->p, line->len);
 	str_reset(&journal->sums);
@@ -146,20 +148,20 @@ static void close_batch(struct journal *journal)
 	journal->closed_seq = journal->seq;
 }
 
-static int open_file(struct journal *journal)
+static int open_file(struct record_journal *journal)
 {
-	char name[JOURNAL_NAME_SIZE];
+	char name[RECORD_JOURNAL_NAME_SIZE];
 
 	if (journal->fd >= 0)
 		return 0;
-	journal_file_name(journal->name, journal->segment, name);
+	record_journal_file_name(journal->name, journal->segment, name);
 	journal->fd =
 		record_internal_create(journal->dirfd, name, O_APPEND, journal->uid, journal->gid);
 	return journal->fd < 0 ? journal->fd : 0;
 }
 
 /* A full disk may take a part: that part leaves the buffer, the rest is tried again later. */
-static int write_out(struct journal *journal)
+static int write_out(struct record_journal *journal)
 {
 	struct str *buf = &journal->buf;
 	size_t done = 0;
@@ -181,7 +183,7 @@ static int write_out(struct journal *journal)
 }
 
 /* The chain goes on in the next file by the "prev" of its header. */
-static void next_segment(struct journal *journal)
+static void next_segment(struct record_journal *journal)
 {
 	scoped_close(&journal->fd);
 	journal->fd = -1;
@@ -190,7 +192,7 @@ static void next_segment(struct journal *journal)
 	str_reset(&journal->hash_line);
 }
 
-int journal_flush(struct journal *journal, bool sync)
+int record_journal_flush(struct record_journal *journal, bool sync)
 {
 	int r;
 
@@ -204,8 +206,8 @@ int journal_flush(struct journal *journal, bool sync)
 	}
 	if (sync && journal->fd >= 0 && fdatasync(journal->fd) < 0)
 		return -errno;
-	if (journal->segment && journal->segment < JOURNAL_N_SEGMENTS &&
-		journal->file_bytes >= JOURNAL_SEGMENT_MAX)
+	if (journal->segment && journal->segment < RECORD_JOURNAL_N_SEGMENTS &&
+		journal->file_bytes >= RECORD_JOURNAL_SEGMENT_MAX)
 		next_segment(journal);
 	return 0;
 }

@@ -4,8 +4,8 @@
  * A hash line holds the SHA-256 of every byte from the start of the hash line before it (in the first batch
  * of a file: from the start of the file) up to its own start. So each hash stands on the one before, and a
  * stranger needs only sha256sum. docs/record-format.md is the long form. */
-#ifndef RECORD_JOURNAL_H
-#define RECORD_JOURNAL_H
+#ifndef RECORD_RECORD_JOURNAL_H
+#define RECORD_RECORD_JOURNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,17 +14,17 @@
 #include "util/digest.h"
 #include "util/str.h"
 
-#define JOURNAL_LINE_MAX     (8U << 20) /* with its end; readers refuse longer ones */
-#define JOURNAL_BATCH_BYTES  65536U     /* a batch is closed when it has grown past this */
-#define JOURNAL_BATCH_LINES  1024U
-#define JOURNAL_SEGMENT_MAX  (64U << 20) /* of trace; then the next file begins */
-#define JOURNAL_N_SEGMENTS   99999U
-#define JOURNAL_NAME_SIZE    24
+#define RECORD_JOURNAL_LINE_MAX     (8U << 20) /* with its end; readers refuse longer ones */
+#define RECORD_JOURNAL_BATCH_BYTES  65536U     /* a batch is closed when it has grown past this */
+#define RECORD_JOURNAL_BATCH_LINES  1024U
+#define RECORD_JOURNAL_SEGMENT_MAX  (64U << 20) /* of trace; then the next file begins */
+#define RECORD_JOURNAL_N_SEGMENTS   99999U
+#define RECORD_JOURNAL_NAME_SIZE    24
 
-#define JOURNAL_HASH_START   "{\"h\":\""
-#define JOURNAL_HEADER_START "{\"journal\":\""
+#define RECORD_JOURNAL_HASH_START   "{\"h\":\""
+#define RECORD_JOURNAL_HEADER_START "{\"journal\":\""
 
-struct journal {
+struct record_journal {
 	int dirfd, fd;           /* dirfd is the record's; fd -1: no file yet */
 	const char *name;        /* "log", "trace" */
 	const char *id;          /* of the record, borrowed */
@@ -44,25 +44,27 @@ struct journal {
 	char head[DIGEST_HEX_SIZE];
 };
 
-void journal_init(struct journal *journal, int dirfd, const char *name, const char *id);
-void journal_done(struct journal *journal); /* closes; what is not written is lost */
+void record_journal_init(
+	struct record_journal *journal, int dirfd, const char *name, const char *id);
+void record_journal_done(struct record_journal *journal); /* closes; what is not written is lost */
 
-/* A line goes in by writing it to journal_line_begin()'s str, without its end, and calling
- * journal_line_end(), which says where it stands (good until the next begin or flush). seq 0: no event. */
-struct str *journal_line_begin(struct journal *journal);
-struct slice journal_line_end(struct journal *journal, uint64_t seq);
-void journal_line_drop(struct journal *journal); /* what was written since begin */
-bool journal_is_batch_full(const struct journal *journal);
+/* A line goes in by writing it to record_journal_line_begin()'s str, without its end, and calling
+ * record_journal_line_end(), which says where it stands (good until the next begin or flush). seq 0: no event. */
+struct str *record_journal_line_begin(struct record_journal *journal);
+struct slice record_journal_line_end(struct record_journal *journal, uint64_t seq);
+void record_journal_line_drop(struct record_journal *journal); /* what was written since begin */
+bool record_journal_is_batch_full(const struct record_journal *journal);
 
 /* Closes the batch, if it has lines, and writes all there is. On an error the rest stays buffered. */
-int journal_flush(struct journal *journal, bool sync);
+int record_journal_flush(struct record_journal *journal, bool sync);
 
 /* Adds a hash line, with its end: head over n lines, up to seq, events of this journal so far. */
-void journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n, uint64_t seq,
-	uint64_t events, struct slice sums);
+void record_journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n,
+	uint64_t seq, uint64_t events, struct slice sums);
 /* "log.jsonl", "trace-00002.jsonl" */
-void journal_file_name(const char *name, unsigned segment, char ret[JOURNAL_NAME_SIZE]);
+void record_journal_file_name(
+	const char *name, unsigned segment, char ret[RECORD_JOURNAL_NAME_SIZE]);
 /* Eight hex digits that point out a changed line; no proof of anything. */
-void journal_line_sum(struct slice line, char ret[9]);
+void record_journal_line_sum(struct slice line, char ret[9]);
 
 #endif
