@@ -19,6 +19,7 @@ const struct verb *const verb_table[] = {
 	&verb_log,
 	&verb_timeline,
 	&verb_events,
+	&verb_verify,
 	&verb_ps,
 	&verb_inspect,
 	&verb_doctor,

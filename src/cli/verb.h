@@ -60,6 +60,7 @@ extern const struct verb verb_run;
 extern const struct verb verb_stop;
 extern const struct verb verb_timeline;
 extern const struct verb verb_tree;
+extern const struct verb verb_verify;
 extern const struct verb verb_wake;
 
 #endif
