@@ -45,7 +45,7 @@ static int open_init(struct err *err)
 
 	if (r < 0)
 		return r;
-	fd = open(path.p, O_PATH | O_CLOEXEC);
+	fd = open(path.p, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? err_set(err, -errno, "open '%s': %m", path.p) : fd;
 }
 
