@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/command_list.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "util/clock.h"
@@ -34,11 +35,13 @@ struct command_list {
 	uint32_t *of_node; /* index + 1 into commands of what each program ran for */
 	size_t n_nodes;
 	bool sees_outputs, is_lossy;
+	void (*on_refusal)(void *ctx, const struct event *ev, const struct process_node *node);
+	void *ctx;
 };
 
 struct command_list *command_list_new(const struct view_filter *filter)
 {
-	const struct view_filter all = {.noise = true, .internal = true};
+	const struct view_filter all = {.noise = true};
 	struct command_list *list = new0(struct command_list);
 
 	list->filter = *filter;
@@ -174,9 +177,27 @@ static void take_started(struct command_list *list, const struct event *ev)
 		list->sees_outputs |= slice_is(ev->sources.items[i], "outputs");
 }
 
+void command_list_watch(struct command_list *list,
+	void (*on_refusal)(void *ctx, const struct event *ev, const struct process_node *node),
+	void *ctx)
+{
+	list->on_refusal = on_refusal;
+	list->ctx = ctx;
+}
+
+static bool is_refusal(const struct event *ev)
+{
+	if (ev->kind == EVENT_SANDBOX_REFUSED)
+		return true;
+	return (ev->kind <= EVENT_DIR_CREATE) && event_has(ev, result) &&
+	       (ev->result == EACCES || ev->result == EPERM);
+}
+
 static void fold(struct command_list *list, const struct event *ev)
 {
 	process_tree_take(list->tree, ev);
+	if (list->on_refusal && is_refusal(ev))
+		list->on_refusal(list->ctx, ev, process_tree_find(list->tree, ev->pid));
 	if (ev->kind == EVENT_EXEC_START)
 		exec_at(list, ev);
 	else if (ev->kind == EVENT_EXEC_END)
@@ -191,7 +212,7 @@ static void fold(struct command_list *list, const struct event *ev)
 		take_written(list, ev);
 }
 
-static bool is_ours(const struct event *ev)
+static bool is_ours(const struct command_list *list, const struct event *ev)
 {
 	if (ev->kind == EVENT_EXEC_START || ev->kind == EVENT_EXEC_END)
 		return ev->exec.len > 0;
@@ -202,7 +223,7 @@ static bool is_ours(const struct event *ev)
 
 void command_list_add(struct command_list *list, const struct event *ev)
 {
-	if (!is_ours(ev))
+	if (!is_ours(list, ev))
 		return;
 	reorder_push(list->reorder, ev);
 	while ((ev = reorder_pop(list->reorder, false)))

@@ -61,11 +61,17 @@ SCOPED_TYPE(command_list)
 
 void command_list_add(struct command_list *list, const struct event *ev);
 
+/* Calls back for each event that tells of a refusal (a try that ended in EACCES or EPERM, a system call refused), in the
+ * order of happening, with the program that made it, or NULL where that is not known. */
+void command_list_watch(struct command_list *list,
+	void (*on_refusal)(void *ctx, const struct event *ev, const struct process_node *node),
+	void *ctx);
+
 /* Takes in what is still held back and works out the commands, in order of start; returns how many. What
  * command_list_get() gave before is gone then. Those below do it first; more events may follow. */
 size_t command_list_settle(struct command_list *list);
 const struct command *command_list_get(const struct command_list *list, size_t i);
-/* The tree that it is made from: everything, plumbing too. */
+/* The tree that it is made from: all programs but our plumbing, whatever the filter says. */
 struct process_tree *command_list_tree(struct command_list *list);
 /* The command that program ran for; NULL where it is none's. Good after command_list_settle(). */
 const struct command *command_list_find(

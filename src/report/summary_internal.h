@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the forms of a summary share. */
+#ifndef REPORT_SUMMARY_INTERNAL_H
+#define REPORT_SUMMARY_INTERNAL_H
+
+#include <jansson.h>
+
+#include "manifest/changes_json.h"
+#include "report/summary.h"
+#include "util/map.h"
+#include "view/command_list.h"
+#include "view/file_table.h"
+#include "view/intern.h"
+
+#define SUMMARY_ROWS_MAX    1000 /* distinct refusals and denials that are kept; more are counted */
+#define SUMMARY_REASONS_MAX 100  /* reasons of blindness, hints, errors */
+
+/* Something refused, as often as it was. */
+struct summary_row {
+	struct slice what; /* path or system call */
+	const char *how;   /* "read", "write", ...: what was tried; a refusal's errno */
+	struct slice rule;
+	struct slice program; /* empty: not known */
+	const struct process_node *node;
+	struct slice exec;
+	int64_t count;
+	bool is_aside; /* a probe for a feature, or a path of the kernel's: not worth a headline */
+};
+
+struct summary_rows {
+	struct map *index; /* key to number of row + 1 */
+	struct summary_row *rows;
+	size_t n;
+	int64_t more; /* that found no place */
+};
+
+/* Texts, each once, as often as it came. */
+struct summary_reasons {
+	struct map *index;
+	struct slice texts[SUMMARY_REASONS_MAX];
+	int64_t counts[SUMMARY_REASONS_MAX];
+	size_t n;
+};
+
+struct summary_execs {
+	int64_t started, ended, timed_out, oom_killed, interrupted, left_running, late_bytes;
+};
+
+struct summary {
+	struct summary_facts facts;
+	struct intern *intern;
+	struct command_list *commands;
+	struct file_table *files;
+	struct summary_rows refused, denied;
+	struct summary_reasons blind, hints, errors, sources;
+	struct summary_execs execs;
+	int64_t first_ms, last_ms, ended_ms; /* 0: not known */
+	int64_t events, dropped, n_blind, without_pid;
+	bool has_traced; /* tracing did start */
+	struct slice stop_reason;
+	json_t *meta, *seal; /* NULL: missing or unreadable */
+	struct changes_counts_list changes;
+	bool has_changes;
+};
+
+/* What is counted anew for each output. */
+struct summary_counts {
+	int64_t commands, failed, derived;
+	const struct command *longest;
+	struct process_tree_counts programs;
+	int64_t written, created, deleted, renamed; /* files that the kernel saw */
+	int64_t added, changed, removed;            /* of the cow mounts, by content */
+	int64_t pending;
+	bool has_files, has_processes; /* these were watched */
+};
+void summary_count(struct summary *summary, struct summary_counts *ret_counts);
+bool summary_is_complete(const struct summary *summary);
+/* Whether a source was watched. */
+bool summary_watched(const struct summary *summary, const char *source);
+
+/* A line of the summary. The text holds what came from inside between SUMMARY_QUOTE and SUMMARY_UNQUOTE, escaped:
+ * neither byte can be in there. */
+#define SUMMARY_QUOTE   '\x01'
+#define SUMMARY_UNQUOTE '\x02'
+enum summary_tone {
+	SUMMARY_PLAIN,
+	SUMMARY_BAD,  /* refused, denied, lost */
+	SUMMARY_WARN, /* wants a look */
+};
+struct summary_line {
+	enum summary_tone tone;
+	const char *label;
+	struct str text;
+};
+struct summary_lines {
+	struct summary_line *lines;
+	size_t n;
+};
+void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines);
+void summary_lines_done(struct summary_lines *lines);
+/* "cloche sb_...  2026-11-29 14:10:02-14:41:17 UTC  task ...", marked as lines are. */
+void summary_lines_title(const struct summary *summary, struct str *out);
+
+/* Of meta.json's spec; NULL where it is not there. */
+const json_t *summary_spec(const struct summary *summary, const char *key);
+
+#endif
