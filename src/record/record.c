@@ -351,3 +351,23 @@ void record_free(struct record *record)
 	scoped_close(&record->dirfd);
 	free(record);
 }
+
+int record_put_changes(struct record *record, struct slice json)
+{
+	scoped_fd int fd = -1;
+	struct digest digest;
+	int r = record_internal_folder(record->dirfd, "changes", record->uid, record->gid);
+
+	if (r < 0)
+		return r;
+	fd = record_internal_create(record->dirfd, RECORD_CHANGES_NAME, 0, record->uid, record->gid);
+	if (fd < 0)
+		return fd;
+	r = fdio_write_all(fd, json.p, json.len);
+	if (r < 0)
+		return r;
+	digest_init(&digest);
+	digest_add(&digest, json.p, json.len);
+	record_internal_add_file(record, RECORD_CHANGES_NAME, &digest, json.len);
+	return 0;
+}

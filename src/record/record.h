@@ -64,6 +64,10 @@ int record_put_seal(struct record *record, const struct record_head *head,
 void record_free(struct record *record); /* flushes and lets go of the lock */
 SCOPED_TYPE(record)
 
+/* Keeps the list of changes at the end (manifest/changes_json.h) as changes/end.json; its hash goes into the log. */
+#define RECORD_CHANGES_NAME "changes/end.json"
+int record_put_changes(struct record *record, struct slice json);
+
 /* Whole outputs of one exec, beside the journals: outputs/<exec>.out.zst, .err.zst, up to a cap each. */
 struct record_output;
 int record_output_open(struct record *record, const char *exec_id, const char *suffix, size_t cap,

@@ -301,22 +301,23 @@ static int hash_file(int fd, char ret_sha256[DIGEST_HEX_SIZE], uint64_t *ret_byt
 	return n < 0 ? (int)n : 0;
 }
 
-/* Only what our writer names: a file in outputs or casts. */
+/* Only what our writer names: a file in one of its folders. */
 static int open_named(struct verify *v, const char *name)
 {
-	static const char *const folders[] = {"outputs/", "casts/"};
+	static const char *const folders[] = {"outputs", "casts", "changes"};
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		size_t n = strlen(folders[i]);
 		scoped_fd int folder = -1;
 
-		if (!slice_starts(slice_of(name), folders[i]))
+		if (!slice_starts(slice_of(name), folders[i]) || name[n] != '/')
 			continue;
-		if (!record_internal_is_name(name + n))
+		if (!record_internal_is_name(name + n + 1))
 			return -EINVAL;
-		folder = openat(v->dirfd, i == 0 ? "outputs" : "casts",
+		folder = openat(v->dirfd, folders[i],
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		return folder < 0 ? -errno : record_internal_open(folder, name + n, O_RDONLY, NULL);
+		return folder < 0 ? -errno
+				  : record_internal_open(folder, name + n + 1, O_RDONLY, NULL);
 	}
 	return -EINVAL;
 }

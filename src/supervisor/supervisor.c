@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "supervisor/end_changes.h"
 #include "supervisor/requests.h"
 #include "supervisor/running.h"
 #include "supervisor/sealer.h"
@@ -301,6 +302,7 @@ static bool finish(struct supervisor *sup)
 		end_execs(sup);
 	tracing_stop(sup);
 	if (sup->sandbox) {
+		end_changes_save(sup);
 		sandbox_destroy(sup->sandbox, sup->spec->keep);
 	}
 	if (sup->record) {

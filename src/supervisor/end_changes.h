@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sandbox changed, as its record keeps it: compared by content when nothing runs any more and the box's
+ * own layer is still there. */
+#ifndef SUPERVISOR_END_CHANGES_H
+#define SUPERVISOR_END_CHANGES_H
+
+#include "supervisor/supervisor_internal.h"
+
+/* Writes changes/end.json into the record. Where that cannot be done the record says so: the summary must not
+ * claim that nothing changed. */
+void end_changes_save(struct supervisor *sup);
+
+#endif
