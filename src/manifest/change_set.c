@@ -58,10 +58,38 @@ void change_set_free(struct change_set *set)
 	free(set);
 }
 
+static bool get_id(const json_t *v, uint32_t *ret)
+{
+	json_int_t id = json_integer_value(v);
+
+	if (!json_is_integer(v) || id < 0 || id > UINT32_MAX)
+		return false;
+	*ret = (uint32_t)id;
+	return true;
+}
+
+static bool get_map(const json_t *lines, struct change_set_map *map)
+{
+	const json_t *line;
+	size_t i;
+
+	if (json_array_size(lines) > CHANGE_SET_MAP_MAX)
+		return false;
+	json_array_foreach(lines, i, line)
+	{
+		if (!get_id(json_array_get(line, 0), &map->lines[i].disk) ||
+			!get_id(json_array_get(line, 1), &map->lines[i].host) ||
+			!get_id(json_array_get(line, 2), &map->lines[i].n))
+			return false;
+		map->n++;
+	}
+	return true;
+}
+
 static int add_layer(struct change_set *set, const json_t *object, const char *lower_key, int n)
 {
 	int64_t uid = get_int(object, "owner_uid", 0), gid = get_int(object, "owner_gid", 0);
-	int64_t base = get_int(object, "id_base", 0);
+	int64_t base = set->id_base;
 	struct change_layer *layer;
 	char *upper;
 
@@ -81,7 +109,9 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 	}
 	if (!layer->guest || !layer->lower || !layer->upper || layer->guest[0] != '/' ||
 		layer->lower[0] != '/' || uid < 0 || uid > UINT32_MAX || gid < 0 ||
-		gid > UINT32_MAX || base < 0 || base > UINT32_MAX)
+		gid > UINT32_MAX || base < 0 || base > UINT32_MAX ||
+		!get_map(json_object_get(object, "uid_map"), &layer->uid_map) ||
+		!get_map(json_object_get(object, "gid_map"), &layer->gid_map))
 		return -EBADMSG;
 	layer->owner_uid = (uid_t)uid;
 	layer->owner_gid = (gid_t)gid;
@@ -127,6 +157,7 @@ static int parse(struct change_set *set, const struct str *text)
 		return -EBADMSG;
 	}
 	set->created_ns = get_int(root, "created_ns", set->created_ns);
+	set->id_base = get_int(root, "base", 0);
 	r = add_layers(set, root);
 	json_decref(root);
 	return r;
@@ -191,13 +222,11 @@ const struct change_layer *change_set_find(
 	return best;
 }
 
-uint32_t change_set_inner_id(const struct change_layer *layer, uint32_t id, uint32_t owner)
+uint32_t change_set_inner_id(
+	const struct change_layer *layer, const struct change_set_map *map, uint32_t id)
 {
-	if (layer->n < 0 || owner == 0)
-		return id;
-	if (id == owner)
-		return 0;
-	if (id == 0)
-		return owner < CHANGE_SET_ID_RANGE ? owner : CHANGE_SET_SPARE_ID;
-	return id;
+	for (size_t i = 0; i < map->n; i++)
+		if (id - map->lines[i].disk < map->lines[i].n)
+			return map->lines[i].host + (id - map->lines[i].disk) - layer->id_base;
+	return map->n > 0 ? CHANGE_SET_ID_RANGE : id;
 }

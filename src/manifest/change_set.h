@@ -18,8 +18,15 @@
 
 #define CHANGE_SET_LAYERS_MAX 256
 #define CHANGE_SET_ID_RANGE   65536u /* host ids of one sandbox */
-#define CHANGE_SET_SPARE_ID \
-	65533u /* where the host's 0 goes inside when the owner left it no place */
+#define CHANGE_SET_MAP_MAX    8      /* lines of an id map */
+
+/* n ids from disk on are seen through the mount as those from host on. */
+struct change_set_map {
+	struct {
+		uint32_t disk, host, n;
+	} lines[CHANGE_SET_MAP_MAX];
+	size_t n; /* 0: as in a sandbox's own map, 0 is its first host id and so on */
+};
 
 /* One overlay. */
 struct change_layer {
@@ -30,6 +37,7 @@ struct change_layer {
 	uid_t owner_uid; /* of the host folder: 0 inside */
 	gid_t owner_gid;
 	uint32_t id_base; /* first host id of the sandbox */
+	struct change_set_map uid_map, gid_map;
 };
 
 struct change_set {
@@ -37,6 +45,7 @@ struct change_set {
 	struct change_layer *layers; /* mounts first, in their order */
 	size_t n_layers;
 	int64_t created_ns; /* wall clock when the sandbox was made: what changed below later, the host changed */
+	int64_t id_base;
 	struct journal *journal;
 };
 
@@ -50,8 +59,9 @@ SCOPED_TYPE(change_set)
 const struct change_layer *change_set_find(
 	const struct change_set *set, struct slice guest_path, struct slice *ret_rest);
 
-/* An id of the host folder as the sandbox sees it: the folder's owner is 0 inside, the host's 0 takes the owner's
- * place. CHANGE_SET_ID_RANGE and up: it has none inside. owner is owner_uid or owner_gid. */
-uint32_t change_set_inner_id(const struct change_layer *layer, uint32_t id, uint32_t owner);
+/* An id of the host folder as the sandbox sees it; CHANGE_SET_ID_RANGE and up: it has no place inside. map is one
+ * of the layer's. */
+uint32_t change_set_inner_id(
+	const struct change_layer *layer, const struct change_set_map *map, uint32_t id);
 
 #endif

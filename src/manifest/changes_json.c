@@ -62,9 +62,10 @@ static void write_owner(struct jsonw *j, const char *key, uint32_t uid, uint32_t
 	jsonw_ktext(j, key, text);
 }
 
-static uint32_t inner_below(const struct changes *changes, uint32_t id, uint32_t owner)
+static uint32_t inner_below(
+	const struct changes *changes, const struct change_set_map *map, uint32_t id)
 {
-	uint32_t inner = change_set_inner_id(changes->layer, id, owner);
+	uint32_t inner = change_set_inner_id(changes->layer, map, id);
 
 	return inner < CHANGE_SET_ID_RANGE ? inner : OTHER_ID;
 }
@@ -112,9 +113,10 @@ static void write_rights(struct jsonw *j, const struct changes *changes, const s
 		write_mode(j, "mode", b->mode);
 	}
 	if (c->flags & CHANGE_OWNER) {
-		write_owner(j, "owner_before",
-			inner_below(changes, a->uid, changes->layer->owner_uid),
-			inner_below(changes, a->gid, changes->layer->owner_gid));
+		const struct change_layer *l = changes->layer;
+
+		write_owner(j, "owner_before", inner_below(changes, &l->uid_map, a->uid),
+			inner_below(changes, &l->gid_map, a->gid));
 		write_owner(j, "owner", inner_above(changes, b->uid), inner_above(changes, b->gid));
 	}
 	if (c->flags & CHANGE_ATTRIBUTES)

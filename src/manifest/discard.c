@@ -70,3 +70,22 @@ int discard_set(struct change_set *set, struct err *err)
 		return err_set(err, r, "remove '%s': %m", set->dir);
 	return 0;
 }
+
+int discard_empty_set(struct change_set *set, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < set->n_layers; i++) {
+		const struct changes_query query = {.layer = &set->layers[i], .below = ""};
+		scoped(changes) struct changes *changes = NULL;
+
+		if (set->layers[i].n < 0)
+			continue;
+		r = changes_read(set, &query, &changes, err);
+		if (r == 0 && (changes->n_items > 0 || changes->unread))
+			return 0;
+	}
+	if (r == 0)
+		r = discard_set(set, err);
+	return r < 0 ? r : 1;
+}

@@ -14,4 +14,7 @@ int discard_changes(struct change_set *set, const struct changes *changes, const
 /* Removes a whole change set from the disk. Not one of a sandbox that still runs. */
 int discard_set(struct change_set *set, struct err *err);
 
+/* Removes one in which nothing was changed. 1: removed; 0: something is there. */
+int discard_empty_set(struct change_set *set, struct err *err);
+
 #endif

@@ -86,10 +86,10 @@ void scan_side_read_data(
 		scan_note_unread(scan, path, r);
 }
 
-static bool is_seen_as(
-	const struct change_layer *layer, uint32_t below, uint32_t owner, uint32_t up)
+static bool is_seen_as(const struct change_layer *layer, const struct change_set_map *map,
+	uint32_t below, uint32_t up)
 {
-	uint32_t inner = change_set_inner_id(layer, below, owner);
+	uint32_t inner = change_set_inner_id(layer, map, below);
 
 	/* An id with no place inside is nobody's there, and nothing can give or take it. */
 	return inner >= CHANGE_SET_ID_RANGE || up == layer->id_base + inner;
@@ -100,8 +100,8 @@ unsigned scan_side_compare_owner(
 {
 	const struct change_layer *l = scan->layer;
 
-	if (is_seen_as(l, before->uid, l->owner_uid, after->uid) &&
-		is_seen_as(l, before->gid, l->owner_gid, after->gid))
+	if (is_seen_as(l, &l->uid_map, before->uid, after->uid) &&
+		is_seen_as(l, &l->gid_map, before->gid, after->gid))
 		return 0;
 	return CHANGE_OWNER;
 }

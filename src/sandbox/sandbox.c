@@ -208,8 +208,7 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 	r = start(s, &boot, config, err);
 	free(lists.hides);
 	if (r == 0)
-		r = mounts_write_changes(
-			&s->mounts, config->changes_dir, config->id, s->range.base, err);
+		r = mounts_write_changes(&s->mounts, &s->rootfs, config, s->range.base, err);
 	return r;
 }
 
