@@ -13,6 +13,7 @@ const struct verb *const verb_table[] = {
 	&verb_stop,
 	&verb_rm,
 	&verb_gc,
+	&verb_show,
 	&verb_tree,
 	&verb_commands,
 	&verb_files,

@@ -57,6 +57,7 @@ extern const struct verb verb_pause;
 extern const struct verb verb_ps;
 extern const struct verb verb_rm;
 extern const struct verb verb_run;
+extern const struct verb verb_show;
 extern const struct verb verb_stop;
 extern const struct verb verb_timeline;
 extern const struct verb verb_tree;

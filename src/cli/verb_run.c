@@ -8,10 +8,14 @@
 #include "cli/attach.h"
 #include "cli/run_options.h"
 
+#include "cli/summary_source.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
 #include "util/fdio.h"
+#include "util/log.h"
 #include "util/mem.h"
+
+#define FAIL_ON_STATUS 123
 
 /* A file of the caller's: made with his rights only, where we are root for him. */
 static int write_file(const struct cli *cli, const char *path, struct slice text, struct err *err)
@@ -40,6 +44,35 @@ static int stop(struct session *session, struct err *err)
 		session, "stop", slice_of("{\"reason\":\"its command ended\"}"), NULL, err);
 }
 
+/* What comes after the command: the summary, on stderr and where asked in a file, and --fail-on. */
+static int conclude(const struct cli *cli, const struct run_options *o, const char *id, int status,
+	struct err *err)
+{
+	scoped(summary_source) struct summary_source *source = NULL;
+	scoped_str struct str text = {0}, markdown = {0}, names = {0};
+	bool is_quiet = o->no_summary || cli->quiet;
+	int r = 0;
+
+	if (is_quiet && !o->markdown_file && !o->fail_on)
+		return status;
+	r = summary_source_open(cli, id, "last", &source, err);
+	if (r == 0 && !is_quiet) {
+		summary_source_write(
+			source, SUMMARY_FORM_TEXT, cli_has_color(cli, STDERR_FILENO), &text);
+		(void)fdio_write_all(STDERR_FILENO, text.p, text.len); /* nobody reads it: fine */
+	}
+	if (r == 0 && o->markdown_file) {
+		summary_source_write(source, SUMMARY_FORM_MARKDOWN, false, &markdown);
+		r = write_file(cli, o->markdown_file, str_slice(&markdown), err);
+	}
+	if (r < 0)
+		return r;
+	if (status != 0 || !summary_source_check(source, o->fail_on, &names))
+		return status;
+	log_warn("--fail-on: %s", names.p);
+	return FAIL_ON_STATUS;
+}
+
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	struct run_options *o = options;
@@ -64,7 +97,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0)
 		r = stop(&session, err);
 	session_done(&session);
-	return r < 0 ? r : outcome.exit_status;
+	return r < 0 ? r : conclude(cli, o, id, outcome.exit_status, err);
 }
 
 const struct verb verb_run = {

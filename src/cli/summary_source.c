@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/summary_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "cli/records.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+
+#define CHANGES_MAX (64u << 20)
+
+struct summary_source {
+	struct reader *reader; /* meta and seal live in it */
+	struct str changes;
+	char *id, *ref;
+	struct summary *summary;
+};
+
+static void read_changes(const struct cli *cli, struct summary_source *source)
+{
+	scoped_str struct str path = {0};
+	scoped_fd int fd = -1;
+
+	records_dir(cli, source->id, &path);
+	str_puts(&path, "/changes/end.json");
+	fd = open(path.p, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fdio_read_all(fd, CHANGES_MAX, &source->changes) < 0)
+		str_reset(&source->changes); /* the summary says that nobody compared */
+}
+
+static int add_events(struct summary_source *source, struct err *err)
+{
+	const struct event *ev;
+	int r;
+
+	while ((r = reader_next(source->reader, &ev, err)) > 0)
+		summary_add(source->summary, ev);
+	return r;
+}
+
+int summary_source_open(const struct cli *cli, const char *id, const char *ref,
+	struct summary_source **ret_source, struct err *err)
+{
+	scoped(summary_source) struct summary_source *source = new0(struct summary_source);
+	struct summary_facts facts = {.pending = -1};
+	int r = records_open(cli, id, &source->reader, err);
+
+	if (r < 0)
+		return r;
+	source->id = mem_dup(id);
+	source->ref = mem_dup(ref);
+	read_changes(cli, source);
+	facts.id = source->id;
+	facts.ref = source->ref;
+	facts.meta = reader_meta(source->reader);
+	facts.seal = reader_seal(source->reader);
+	facts.changes = str_slice(&source->changes);
+	facts.is_cut = reader_is_cut(source->reader);
+	source->summary = summary_new(&facts);
+	r = add_events(source, err);
+	if (r < 0)
+		return r;
+	*ret_source = take(&source);
+	return 0;
+}
+
+void summary_source_free(struct summary_source *source)
+{
+	if (!source)
+		return;
+	summary_free(source->summary);
+	reader_free(source->reader);
+	str_done(&source->changes);
+	free(source->id);
+	free(source->ref);
+	free(source);
+}
+
+void summary_source_write(
+	struct summary_source *source, enum summary_form form, bool color, struct str *out)
+{
+	struct view_style style = {.color = color};
+
+	switch (form) {
+	case SUMMARY_FORM_TEXT:
+		summary_text(source->summary, &style, out);
+		return;
+	case SUMMARY_FORM_JSON:
+		summary_json(source->summary, out);
+		str_putc(out, '\n');
+		return;
+	case SUMMARY_FORM_MARKDOWN:
+		summary_markdown(source->summary, out);
+		return;
+	}
+}
+
+unsigned summary_source_check(struct summary_source *source, unsigned conditions, struct str *names)
+{
+	return summary_check(source->summary, conditions, names);
+}
