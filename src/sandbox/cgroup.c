@@ -178,6 +178,23 @@ static void v1_parent(enum cgroup_controller which, char path[CGROUP_PATH_LEN])
 		path, CGROUP_PATH_LEN, "/sys/fs/cgroup/%s/%s", controller_names[which], PARENT);
 }
 
+const char *cgroup_controller_name(enum cgroup_controller which)
+{
+	return controller_names[which];
+}
+
+bool cgroup_has_controller(enum cgroup_controller which)
+{
+	const char *root = cgroup_v2_root();
+	char path[CGROUP_PATH_LEN];
+
+	if (root && offers(root, controller_names[which]))
+		return true;
+	(void)snprintf(
+		path, sizeof(path), "/sys/fs/cgroup/%s/cgroup.procs", controller_names[which]);
+	return access(path, W_OK) == 0;
+}
+
 static int open_v1(struct cgroup *cgroup, const char *id, enum cgroup_controller which, int64_t v,
 	struct err *err)
 {

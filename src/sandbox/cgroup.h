@@ -36,6 +36,9 @@ struct cgroup {
 /* Where the cgroup2 hierarchy is mounted; NULL where the host has none. */
 const char *cgroup_v2_root(void);
 
+const char *cgroup_controller_name(enum cgroup_controller which);
+bool cgroup_has_controller(enum cgroup_controller which); /* of either version */
+
 int cgroup_open(
 	struct cgroup *cgroup, const char *id, const struct cgroup_limits *limits, struct err *err);
 /* Kills everything, waits up to wait_ms for it to be gone, and removes the groups. */

@@ -39,7 +39,8 @@ struct sandbox_exec {
 	char *cwd;
 	int stdio[3]; /* ours */
 	int pty, status_fd;
-	pid_t pid;
+	pid_t pid; /* 0: never started */
+	bool is_reaped;
 	int pidfd;
 	int status; /* -EAGAIN until known */
 	int status_step;
@@ -356,6 +357,8 @@ int sandbox_exec_status(struct sandbox_exec *exec, struct err *err)
 		               ? -EAGAIN
 		               : err_set(err, -errno, "read an exec's status: %m");
 	exec->status = 0;
+	if (n == 0)
+		give_block_back(exec);
 	if (n == (ssize_t)sizeof(status) && status.errnum > 0 && status.step >= 0 &&
 		status.step <= ENTER_EXECVE) {
 		exec->status = -status.errnum;
@@ -416,7 +419,7 @@ int sandbox_exec_reap(struct sandbox_exec *exec, struct sandbox_exit *ret_exit)
 		ret_exit->oom_killed =
 			info.si_status == SIGKILL && cgroup_take_oom_kill(&exec->sandbox->cgroup);
 	}
-	exec->pid = 0;
+	exec->is_reaped = true;
 	give_block_back(exec);
 	return 0;
 }
@@ -431,13 +434,12 @@ static void end_child(struct sandbox_exec *exec)
 {
 	struct pollfd fd = {.fd = exec->pidfd, .events = POLLIN};
 
-	if (exec->pid == 0)
+	if (exec->pid == 0 || exec->is_reaped)
 		return;
 	(void)cgroup_kill(exec->cgroup_fd);
 	while (poll(&fd, 1, -1) < 0 && errno == EINTR)
 		;
 	(void)waitid(P_PIDFD, (id_t)exec->pidfd, &(siginfo_t){0}, WEXITED);
-	exec->pid = 0;
 }
 
 void sandbox_exec_free(struct sandbox_exec *exec)
