@@ -110,6 +110,7 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(group, group, int) \
 	X(name, name, text) \
 	X(result, result, errno) \
+	X(own_filter, own_filter, bool) \
 	/* refusals, gaps, hints */ \
 	X(call, call, text) \
 	X(args, args, list) \

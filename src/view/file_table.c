@@ -109,7 +109,7 @@ static bool is_failed(struct file_table *table, const struct event *ev, struct s
 {
 	if (!event_has(ev, result) || ev->result == 0)
 		return false;
-	if ((ev->result == EACCES || ev->result == EPERM) && path.len)
+	if ((ev->result == EACCES || ev->result == EPERM) && path.len && !event_has(ev, own_filter))
 		touch(table, ev, path)->denied = true;
 	return true;
 }

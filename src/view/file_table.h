@@ -6,7 +6,7 @@
  * - created: the path was not there before (made, linked, or moved to a free name).
  * - deleted: unlinked or removed. A move says renamed_to and renamed_from instead.
  * - replaced: something was renamed or linked over it.
- * - denied: a try ended in EACCES or EPERM. Any other failure makes no entry.
+ * - denied: a try ended in EACCES or EPERM, and not by a call filter of the program's own. Any other failure makes no entry.
  * - A folder that moves makes one pair of entries; what was written below it counts under its new place too.
  *
  * Events are put in order first (view/reorder.h). Memory goes by distinct paths, and by who touched them
