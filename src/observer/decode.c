@@ -48,8 +48,12 @@ struct decoded *decode_add(struct decode *d, const struct wire_head *head, enum 
 	*one = (struct decoded){.ev = {.kind = kind, .pid = head->pid, .task = head->task}};
 	one->ev.guest_ns = (int64_t)head->ns - d->start_ns;
 	one->doubtful = head->flags & (WIRE_OWN_FILTER | WIRE_SHARED_MM);
-	if (head->ret < 0 && head->kind != WIRE_EXIT)
+	one->made_up = head->flags & WIRE_OWN_FILTER;
+	if (head->ret < 0 && head->kind != WIRE_EXIT) {
 		event_set(&one->ev, result, -head->ret);
+		if (one->made_up)
+			event_set(&one->ev, own_filter, true);
+	}
 	if (head->flags & WIRE_ENTERED)
 		event_set(&one->ev, entered, true);
 	return one;
@@ -91,17 +95,18 @@ static int decode_fork(struct decode *d, const struct wire_fork *f, struct decod
 	return 0;
 }
 
-/* A total is told only where it is more than what was told with the copies. */
+/* What was written after the last byte that was copied. */
 static void add_totals(struct decode *d, const struct wire_exit *x)
 {
 	for (size_t i = 0; i < 2; i++) {
 		struct event *ev;
 
-		if (x->written[i] <= WIRE_OUTPUT_MAX)
+		if (x->written[i] == 0)
 			continue;
 		ev = &decode_add(d, &x->head, EVENT_PROCESS_OUTPUT)->ev;
 		event_set_text(ev, stream, stream_names[i]);
 		event_set(ev, bytes, (int64_t)x->written[i]);
+		event_set(ev, file, (int64_t)x->file[i]);
 	}
 }
 
@@ -126,13 +131,14 @@ static int decode_output(struct decode *d, const struct wire_output *o, struct d
 	struct event *ev;
 	struct slice data;
 
-	if (o->stream < 1 || o->stream > 2 || decode_cut(&rest, o->len, &data) < 0)
+	if (o->stream > 1 || decode_cut(&rest, o->len, &data) < 0)
 		return -EBADMSG;
 	ev = &decode_add(d, &o->head, EVENT_PROCESS_OUTPUT)->ev;
-	event_set_text(ev, stream, stream_names[o->stream - 1]);
+	event_set_text(ev, stream, stream_names[o->stream]);
 	if (data.len > 0)
 		event_set(ev, data, data);
 	event_set(ev, bytes, (int64_t)o->written);
+	event_set(ev, file, (int64_t)o->file);
 	return 0;
 }
 

@@ -117,14 +117,14 @@ static int add_path(struct decode *d, struct decoded *one, const struct wire_cal
 
 static const char *access_of_flags(unsigned flags)
 {
-	static const char *const names[] = {"read", "write", "readwrite", "none"};
+	static const char *const names[] = {"read", "write", "read_write", "none"};
 
 	return flags & O_PATH ? "path" : names[flags & O_ACCMODE];
 }
 
 static const char *access_of_file(unsigned fmode)
 {
-	static const char *const names[] = {"none", "read", "write", "readwrite"};
+	static const char *const names[] = {"none", "read", "write", "read_write"};
 
 	return fmode & FMODE_PATH ? "path" : names[fmode & (FMODE_READ | FMODE_WRITE)];
 }
@@ -165,6 +165,7 @@ static int decode_mkdir(struct decode *d, const struct wire_call *c, const struc
 {
 	struct decoded *one = decode_add(d, &c->head, EVENT_DIR_CREATE);
 
+	event_set(&one->ev, mode, (int64_t)(c->arg[0] & 07777));
 	one->claim = DECODE_CLAIM_EXISTS;
 	return add_path(d, one, c, parts, false);
 }

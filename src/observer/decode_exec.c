@@ -108,6 +108,10 @@ static int set_started(
 	if (!rooted && !internal)
 		event_set(&one->ev, path_unresolved, true);
 	event_set(&one->ev, cwd, str_slice(&d->cwd));
+	if (e->file[0])
+		event_set(&one->ev, stdout_file, (int64_t)e->file[0]);
+	if (e->file[1])
+		event_set(&one->ev, stderr_file, (int64_t)e->file[1]);
 	return 0;
 }
 

@@ -247,10 +247,10 @@ static bool holds(struct emit *e, const struct decoded *one)
 	switch (one->claim) {
 	case DECODE_CLAIM_GONE:
 	case DECODE_CLAIM_MOVED:
-		return resolve_look(e->resolve, path, at) != RESOLVE_OLDER;
+		return resolve_look(e->resolve, path, at, one->made_up) != RESOLVE_OLDER;
 	case DECODE_CLAIM_EXISTS:
 		path = name_of(ev, one->names[one->n_names - 1].field);
-		return resolve_look(e->resolve, path, at) != RESOLVE_ABSENT;
+		return resolve_look(e->resolve, path, at, false) != RESOLVE_ABSENT;
 	case DECODE_CLAIM_NONE:
 		break;
 	}

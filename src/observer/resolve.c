@@ -132,10 +132,14 @@ static const char *folder_of(struct resolve *r, const char *dir)
 	if (map_len(r->plain) + map_len(r->linked) >= CACHE_MAX)
 		resolve_links_changed(r);
 	path_resolve(slice_of("/"), key, &r->lexical);
-	if (!follow(r, dir, O_DIRECTORY, found))
-		snprintf(found, sizeof(found), "%s", r->lexical.p);
-	map = slice_is(str_slice(&r->lexical), found) ? r->plain : r->linked;
-	place = mem_dup(found);
+	map = r->plain;
+	if (!follow(r, dir, O_DIRECTORY, found)) {
+		place = mem_dup(r->lexical.p);
+	} else {
+		place = mem_dup(found);
+		if (!slice_is(str_slice(&r->lexical), found))
+			map = r->linked;
+	}
 	*map_slot(map, key) = place;
 	return place;
 }
@@ -216,7 +220,8 @@ bool resolve_name(struct resolve *r, const struct decode_name *name, struct str 
 	return true;
 }
 
-enum resolve_sight resolve_look(const struct resolve *r, struct slice path, int64_t since_mono_ns)
+enum resolve_sight resolve_look(
+	const struct resolve *r, struct slice path, int64_t since_mono_ns, bool sure)
 {
 	scoped_mem char *copy = mem_copy(path.p, path.len);
 	scoped_fd int fd = open_in_root(r, copy, O_NOFOLLOW);
@@ -229,8 +234,9 @@ enum resolve_sight resolve_look(const struct resolve *r, struct slice path, int6
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return RESOLVE_ABSENT;
 	clock_gettime(CLOCK_REALTIME, &now);
-	since = now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec - (clock_mono_ns() - since_mono_ns) -
-	        COARSE_NS;
+	since = now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec - (clock_mono_ns() - since_mono_ns);
+	if (!sure)
+		since -= COARSE_NS;
 	return st.st_ctim.tv_sec * CLOCK_NS_PER_S + st.st_ctim.tv_nsec >= since ? RESOLVE_NEWER
 	                                                                        : RESOLVE_OLDER;
 }

@@ -28,7 +28,8 @@ bool resolve_name(struct resolve *resolve, const struct decode_name *name, struc
 void resolve_links_changed(struct resolve *resolve); /* a rename, a new link */
 void resolve_name_removed(struct resolve *resolve);
 
-/* What is to be seen of a path now, links not followed. */
+/* What is to be seen of a path now, links not followed. A file's times may lag behind the clock by a tick:
+ * with sure, what may be older counts as older. */
 enum resolve_sight {
 	RESOLVE_UNSEEN, /* there is no root to look in */
 	RESOLVE_ABSENT,
@@ -36,6 +37,6 @@ enum resolve_sight {
 	RESOLVE_NEWER, /* made, moved or changed since */
 };
 enum resolve_sight resolve_look(
-	const struct resolve *resolve, struct slice path, int64_t since_mono_ns);
+	const struct resolve *resolve, struct slice path, int64_t since_mono_ns, bool sure);
 
 #endif

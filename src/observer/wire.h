@@ -86,8 +86,9 @@ struct wire_exec {
 	__u8 skip;
 	__u8 pad;
 	__u32 chunks_len; /* in those before */
+	__u64 file[2];    /* inodes at its descriptors 1 and 2 */
 };
-_Static_assert(sizeof(struct wire_exec) == 72, "wire_exec");
+_Static_assert(sizeof(struct wire_exec) == 88, "wire_exec");
 
 struct wire_chunk {
 	struct wire_head head;
@@ -98,10 +99,10 @@ _Static_assert(sizeof(struct wire_chunk) == 48, "wire_chunk");
 
 struct wire_exit {
 	struct wire_head head; /* ret: as wait(2) gives it */
-	__u64 written[2];      /* to descriptors 1 and 2 */
-	__u32 copied[2];
+	__u64 written[2];      /* to its streams, not told yet */
+	__u64 file[2];         /* inodes */
 };
-_Static_assert(sizeof(struct wire_exit) == 64, "wire_exit");
+_Static_assert(sizeof(struct wire_exit) == 72, "wire_exit");
 
 struct wire_fork {
 	struct wire_head head;
@@ -118,11 +119,12 @@ _Static_assert(sizeof(struct wire_refused) == 88, "wire_refused");
 
 struct wire_output {
 	struct wire_head head;
-	__u64 written; /* with this */
-	__u32 stream;  /* 1, 2 */
+	__u64 written;
+	__u64 file;   /* inode */
+	__u32 stream; /* 0: descriptor 1, 1: descriptor 2 */
 	__u32 len;
 };
-_Static_assert(sizeof(struct wire_output) == 56, "wire_output");
+_Static_assert(sizeof(struct wire_output) == 64, "wire_output");
 
 /* Value of the map of cgroups: whose this one is. */
 #define WIRE_GROUP_INTERNAL  (1u << 0)
@@ -134,7 +136,7 @@ struct wire_group {
 	__u32 slot;
 	__u32 exec;
 	__u32 flags;
-	__u32 filters; /* call filters at the first exec: the box's own. 0: not known yet */
+	__u32 filters; /* call filters that make one too many: those at the first exec, and one. 0: not known yet */
 	char id[WIRE_ID_SIZE];
 };
 _Static_assert(sizeof(struct wire_group) == 48, "wire_group");

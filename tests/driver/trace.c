@@ -127,7 +127,7 @@ static void print_counts(const struct printer *p, const struct observer *o)
 				p->kinds[i]);
 	fprintf(stderr,
 		"events %llu dropped %llu blind %llu late_ms %.1f cpu_ms %.1f children_cpu_ms "
-	        "%.1f\n",
+		"%.1f\n",
 		(unsigned long long)counts.events, (unsigned long long)counts.dropped,
 		(unsigned long long)counts.blind, (double)p->late_ns / 1e6, cpu_ms(RUSAGE_SELF),
 		cpu_ms(RUSAGE_CHILDREN));

@@ -55,6 +55,7 @@ struct hlist_bl_node {
 
 struct inode {
 	unsigned short i_mode;
+	unsigned long i_ino;
 };
 
 struct dentry {
@@ -178,6 +179,13 @@ struct linux_binprm {
  * call. Set by user space, so that the verifier drops the half that is not used. */
 extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
 extern const volatile bool observer_has_cast;
+
+/* For each pointer that is followed from one it trusts the verifier searches the kernel's types by name:
+ * a millisecond. Nothing here needs that trust. */
+#define PLAIN(type, p) \
+	((struct type *)(observer_has_cast ? bpf_rdonly_cast((void *)(p), \
+						     bpf_core_type_id_kernel(struct type)) \
+					   : (void *)(p)))
 
 /* The field of a structure at an address of unknown type. */
 #define READ(type, address, field) \

@@ -49,11 +49,8 @@ static __always_inline int dir_of(const struct scratch *s, __u8 index)
 static __always_inline struct wire_call *call_begin(const struct hand *h, __u16 nr, __s32 ret)
 {
 	struct wire_call *c = (void *)h->s->record;
-	struct task_struct *t = h->task;
 
 	head_set(h, &c->head, WIRE_CALL, nr, ret);
-	if (h->group->filters && t->seccomp.filter_count.counter > h->group->filters)
-		c->head.flags |= WIRE_OWN_FILTER;
 	c->arg[0] = arg_of(h->s, calls[nr & (WIRE_CALLS_MAX - 1)].a);
 	c->arg[1] = arg_of(h->s, calls[nr & (WIRE_CALLS_MAX - 1)].b);
 	c->fmode = 0;
@@ -282,8 +279,8 @@ int BPF_PROG(observer_exec, struct task_struct *task, int old_pid, struct linux_
 	struct hand h;
 
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
-	if (h.group ? hand_take(&h, h.group->slot) : hand_enter(&h, task))
-		on_exec(&h, task, bprm);
+	if (h.group ? hand_take(&h, h.group->slot) : hand_enter(&h))
+		on_exec(&h, PLAIN(linux_binprm, bprm));
 	return 0;
 }
 
@@ -294,8 +291,11 @@ int BPF_PROG(observer_fork, struct task_struct *parent, struct task_struct *chil
 	struct hand h;
 
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
-	if (h.group && hand_take(&h, h.group->slot))
-		on_fork(&h, child);
+	if (!h.group || !hand_take(&h, h.group->slot))
+		return 0;
+	if (h.group->flags & WIRE_GROUP_OUTPUTS && child->pid == child->tgid)
+		fork_streams(child);
+	on_fork(&h, PLAIN(task_struct, child));
 	return 0;
 }
 
@@ -305,10 +305,10 @@ int BPF_PROG(observer_exit, struct task_struct *task)
 	__u64 cgroup = bpf_get_current_cgroup_id();
 	struct hand h;
 
-	if (task->signal->live.counter != 0)
+	if (PLAIN(task_struct, task)->signal->live.counter != 0)
 		return 0;
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
 	if (h.group && hand_take(&h, h.group->slot))
-		on_exit(&h, task);
+		on_exit(&h);
 	return 0;
 }

@@ -12,8 +12,9 @@
 #define IOVS_MAX 16
 
 /* A program in the box whose cgroup is none of ours: by the number of its pid or mount namespace. */
-static __always_inline bool hand_enter(struct hand *h, struct task_struct *task)
+static __always_inline bool hand_enter(struct hand *h)
 {
+	struct task_struct *task = PLAIN(task_struct, bpf_get_current_task_btf());
 	struct pid *pid = task->thread_pid;
 	struct upid last = {};
 	__u32 key, *slot;
@@ -29,46 +30,55 @@ static __always_inline bool hand_enter(struct hand *h, struct task_struct *task)
 	return slot && hand_take(h, *slot);
 }
 
-/* What a program that ends, or is replaced, had written and was not told yet. */
-static __always_inline struct written *written_find(const struct hand *h)
+static __always_inline struct written *written_find(void)
 {
-	return bpf_task_storage_get(&outputs, h->task->group_leader, 0, 0);
+	return bpf_task_storage_get(&outputs, bpf_get_current_task_btf()->group_leader, 0, 0);
 }
 
-static __always_inline void exec_written(const struct hand *h)
+static __always_inline struct written *written_make(void)
 {
-	struct written *w = written_find(h);
+	struct written none = {};
+
+	return bpf_task_storage_get(&outputs, bpf_get_current_task_btf()->group_leader, &none,
+		BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+static __always_inline void set_written(struct wire_exit *x, const struct written *w)
+{
+#pragma unroll
+	for (int i = 0; i < 2; i++) {
+		x->written[i] = w ? w->bytes[i] - w->told[i] : 0;
+		x->file[i] = w ? w->file[i] : 0;
+	}
+}
+
+static __always_inline __u64 inode_at(const struct hand *h, __u32 fd)
+{
+	__u64 file = file_of(h->task, fd);
+
+	return file ? READ(inode, READ(file, file, f_inode), i_ino) : 0;
+}
+
+/* Tells what the program that is being replaced had written untold, and begins anew with the files that this
+ * one was given. A shell that has another one at 1 or 2 later has it for a redirection of its own. */
+static __always_inline void exec_streams(const struct hand *h)
+{
 	struct wire_exit *x = (void *)h->s->record;
+	struct written *w = written_make();
 
 	if (!w)
 		return;
-	if (w->bytes[0] > WIRE_OUTPUT_MAX || w->bytes[1] > WIRE_OUTPUT_MAX) {
+	set_written(x, w);
+	if (x->written[0] || x->written[1]) {
 		head_set(h, &x->head, WIRE_TOTALS, 0, 0);
-		x->written[0] = w->bytes[0];
-		x->written[1] = w->bytes[1];
 		h->s->off = sizeof(*x);
 		send_scratch(h);
 	}
-	w->bytes[0] = 0;
-	w->bytes[1] = 0;
-}
-
-/* Its regular files at 1 and 2 were there before it: what it writes to them is its output, while a file
- * that a shell opens for one of its own commands is not. */
-static __always_inline void exec_regular(const struct hand *h)
-{
-	struct written *w = 0, none = {};
 #pragma unroll
 	for (int i = 0; i < 2; i++) {
-		__u64 file = file_of(h->task, i + 1);
-
-		if (!file || (READ(inode, READ(file, file, f_inode), i_mode) & S_IFMT) != S_IFREG)
-			file = 0;
-		if (file && !w)
-			w = bpf_task_storage_get(&outputs, h->task->group_leader, &none,
-				BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (w)
-			w->regular[i] = file;
+		w->bytes[i] = 0;
+		w->told[i] = 0;
+		w->file[i] = inode_at(h, i + 1);
 	}
 }
 
@@ -145,19 +155,17 @@ static __always_inline __u32 parent_number(const struct hand *h)
 	return pid_number(h->task->real_parent->group_leader->thread_pid, h->slot->level);
 }
 
-static __always_inline void on_exec(
-	const struct hand *h, struct task_struct *task, struct linux_binprm *bprm)
+static __always_inline void on_exec(const struct hand *h, struct linux_binprm *bprm)
 {
+	struct task_struct *task = h->task;
 	__u64 start = task->mm->arg_start, bytes = task->mm->arg_end - start;
 	struct wire_exec *e = (void *)h->s->record;
 	__u32 flags, cwd_flags, sent;
 
 	if (h->group && !h->group->filters)
-		h->group->filters = task->seccomp.filter_count.counter;
-	if (h->group && h->group->flags & WIRE_GROUP_OUTPUTS) {
-		exec_written(h);
-		exec_regular(h);
-	}
+		h->group->filters = task->seccomp.filter_count.counter + 1;
+	if (h->group && h->group->flags & WIRE_GROUP_OUTPUTS)
+		exec_streams(h);
 	if (h->group && !(h->group->flags & WIRE_GROUP_PROCESSES))
 		return;
 	sent = send_chunks(h, start, bytes);
@@ -169,6 +177,8 @@ static __always_inline void on_exec(
 	e->skip = 0;
 	e->pad = 0;
 	e->chunks_len = sent;
+	e->file[0] = inode_at(h, 1);
+	e->file[1] = inode_at(h, 2);
 	h->s->off = sizeof(*e);
 	e->path_len = add_file(h->s, (__u64)bprm->file, &flags);
 	e->cwd_len = add_cwd(h->s, task, &cwd_flags);
@@ -253,20 +263,17 @@ static __always_inline void on_failed_exec(
 	send_scratch(h);
 }
 
-/* Where the program's stream goes to a file that was not there when it started, it is no output of it. */
-static __always_inline struct written *output_of(const struct hand *h, __u32 fd)
+/* The stream that a descriptor leads to now, by the files that the program was given: 0, 1, or -1. */
+static __always_inline int stream_of(const struct hand *h, const struct written *w, __u32 fd)
 {
-	__u64 file = file_of(h->task, fd);
-	struct written *w = written_find(h), none = {};
+	__u64 file = inode_at(h, fd);
+	int at = (fd - 1) & 1;
 
 	if (!file)
-		return 0;
-	if ((READ(inode, READ(file, file, f_inode), i_mode) & S_IFMT) == S_IFREG)
-		return w && w->regular[(fd - 1) & 1] == file ? w : 0;
-	if (!w)
-		w = bpf_task_storage_get(
-			&outputs, h->task->group_leader, &none, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	return w;
+		return -1;
+	if (w->file[at] == file)
+		return at;
+	return w->file[1 - at] == file ? 1 - at : -1;
 }
 
 static __always_inline __u32 copy_output(struct scratch *s, __u64 from, __u32 len)
@@ -319,21 +326,25 @@ static __always_inline void on_write(
 	const struct hand *h, __u8 shape, __u32 fd, __u64 at, __u64 n, __u16 nr, long ret)
 {
 	struct wire_output *o = (void *)h->s->record;
-	struct written *w = output_of(h, fd);
+	struct written *w = written_find();
+	int stream = w ? stream_of(h, w, fd) : -1;
 	__u64 before;
 	__u32 len;
 
-	if (!w)
+	if (stream < 0)
 		return;
-	before = __sync_fetch_and_add(&w->bytes[(fd - 1) & 1], ret);
+	stream &= 1;
+	before = __sync_fetch_and_add(&w->bytes[stream], ret);
 	if (before >= WIRE_OUTPUT_MAX)
 		return;
+	__sync_fetch_and_add(&w->told[stream], ret);
 	len = WIRE_OUTPUT_MAX - before;
 	if (len > (__u64)ret)
 		len = ret;
 	head_set(h, &o->head, WIRE_OUTPUT, nr, 0);
-	o->written = before + ret;
-	o->stream = fd;
+	o->written = ret;
+	o->file = w->file[stream];
+	o->stream = stream;
 	h->s->off = sizeof(*o);
 	o->len = 0;
 	if (shape == CALL_WRITE)
@@ -341,6 +352,18 @@ static __always_inline void on_write(
 	else if (shape == CALL_WRITEV)
 		o->len = copy_iovecs(h->s, at, n, len);
 	send_scratch(h);
+}
+
+/* A child that execs nothing goes on with its parent's streams. */
+static __always_inline void fork_streams(struct task_struct *child)
+{
+	struct written *w = written_find(), copy = {};
+
+	if (!w)
+		return;
+	copy.file[0] = w->file[0];
+	copy.file[1] = w->file[1];
+	(void)bpf_task_storage_get(&outputs, child, &copy, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 static __always_inline void on_fork(const struct hand *h, struct task_struct *child)
@@ -356,18 +379,18 @@ static __always_inline void on_fork(const struct hand *h, struct task_struct *ch
 	send_scratch(h);
 }
 
-static __always_inline void on_exit(const struct hand *h, struct task_struct *task)
+static __always_inline void on_exit(const struct hand *h)
 {
+	struct task_struct *task = h->task;
 	struct wire_exit *x = (void *)h->s->record;
 	struct signal_struct *signal = task->signal;
-	struct written *w = written_find(h);
+	struct written *w = written_find();
 	int status = task->group_leader->exit_code;
 
 	if (signal->flags & SIGNAL_GROUP_EXIT)
 		status = signal->group_exit_code;
 	head_set(h, &x->head, WIRE_EXIT, 0, status);
-	x->written[0] = w ? w->bytes[0] : 0;
-	x->written[1] = w ? w->bytes[1] : 0;
+	set_written(x, w);
 	h->s->off = sizeof(*x);
 	send_scratch(h);
 }

@@ -67,10 +67,11 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* What a program wrote to its descriptors 1 and 2; kept with the thread group's leader. */
+/* What a process wrote to its descriptors 1 and 2; kept with the thread group's leader. */
 struct written {
 	__u64 bytes[2];
-	__u64 regular[2]; /* the file behind it at exec, where that is a regular one */
+	__u64 told[2]; /* of these, in records */
+	__u64 file[2]; /* inodes that were there when its program started */
 };
 
 struct {
@@ -102,7 +103,7 @@ static __always_inline bool hand_take(struct hand *h, __u32 slot)
 	h->slot = bpf_map_lookup_elem(&slots, &slot);
 	h->ring = bpf_map_lookup_elem(&rings, &slot);
 	h->s = scratch_here();
-	h->task = bpf_get_current_task_btf();
+	h->task = PLAIN(task_struct, bpf_get_current_task_btf());
 	return h->slot && h->ring && h->s;
 }
 
@@ -132,6 +133,8 @@ static __always_inline void head_set(
 	head->lost = h->slot->dropped;
 	head->ret = ret;
 	head->flags = h->group ? 0 : WIRE_ENTERED;
+	if (h->group && h->group->filters && t->seccomp.filter_count.counter >= h->group->filters)
+		head->flags |= WIRE_OWN_FILTER;
 	head->nr = nr;
 	head->kind = kind;
 	head->pad = 0;
