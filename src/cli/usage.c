@@ -95,6 +95,13 @@ void usage_add_verb(struct str *out, const struct verb *verb)
 	add_later(out, verb->groups);
 }
 
+static void add_class(struct str *out, enum verb_class class)
+{
+	for (size_t i = 0; verb_table[i]; i++)
+		if (verb_table[i]->class == class)
+			str_printf(out, "  %-12s %s\n", verb_table[i]->name, verb_table[i]->help);
+}
+
 void usage_add_all(struct str *out)
 {
 	static const char *const titles[VERB_N_CLASSES] = {
@@ -111,10 +118,7 @@ void usage_add_all(struct str *out)
 		      "  cloche tree last             the programs it started\n");
 	for (int class = 0; class < VERB_N_CLASSES; class ++) {
 		str_printf(out, "\n%s:\n", titles[class]);
-		for (size_t i = 0; verb_table[i]; i++)
-			if ((int)verb_table[i]->class == class)
-				str_printf(out, "  %-12s %s\n", verb_table[i]->name,
-					verb_table[i]->help);
+		add_class(out, (enum verb_class) class);
 	}
 	add_groups(out, cli_global_groups);
 	str_puts(out, "\nA sandbox's ID may be shortened; `last` is your newest. `cloche VERB "

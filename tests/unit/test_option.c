@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "cli/run_options.h"
 #include "cli/usage.h"
 #include "cli/verb.h"
+#include "util/fdio.h"
 #include "util/mem.h"
 
 #define LEN(a)   (sizeof(a) / sizeof((a)[0]))
@@ -278,9 +280,46 @@ static void test_tables(void **state)
 	}
 }
 
+/* "-" stands as "\-" in a page. */
+static bool page_names(const struct str *page, const char *name)
+{
+	scoped_str struct str want = {0};
+
+	str_puts(&want, "\\-\\-");
+	for (; *name; name++)
+		if (*name == '-')
+			str_puts(&want, "\\-");
+		else
+			str_putc(&want, *name);
+	return strstr(page->p, want.p) != NULL;
+}
+
+static void check_page(const struct verb *verb)
+{
+	const char *source = getenv("CLOCHE_SOURCE");
+	scoped_mem char *path =
+		mem_printf("%s/docs/man/cloche-%s.1", source ? source : ".", verb->name);
+	scoped_str struct str page = {0};
+
+	if (fdio_read_file(AT_FDCWD, path, 1 << 20, &page) < 0)
+		fail_msg("%s is missing", path);
+	for (const struct option_group *g = verb->groups; g && g->options; g++)
+		for (const struct option *o = g->options; o->name; o++)
+			if (o->name[0] && !page_names(&page, o->name))
+				fail_msg("%s does not name --%s", path, o->name);
+}
+
+static void test_pages(void **state)
+{
+	for (size_t i = 0; verb_table[i]; i++)
+		if (verb_table[i]->class != VERB_FILES)
+			check_page(verb_table[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_run_options),
 		cmocka_unit_test(test_run_refused),
