@@ -20,6 +20,7 @@ const struct verb *const verb_table[] = {
 	&verb_log,
 	&verb_timeline,
 	&verb_events,
+	&verb_show,
 	&verb_verify,
 	&verb_ps,
 	&verb_inspect,
