@@ -125,7 +125,7 @@ static bool wants_sync(const char *act)
 static int append_locked(int fd, const struct ledger_line *line)
 {
 	scoped_str struct str text = {0};
-	struct ledger_end end;
+	struct ledger_end end = {0};
 	ssize_t n;
 	int r = find_end(fd, &end);
 

@@ -18,7 +18,9 @@ static void insert(struct ranges *ranges, size_t i, struct range range)
 		ranges->cap = ranges->cap ? ranges->cap * 2 : 64;
 		ranges->items = mem_grow(ranges->items, ranges->cap, sizeof(struct range));
 	}
-	memmove(ranges->items + i + 1, ranges->items + i, (ranges->n - i) * sizeof(struct range));
+	if (i < ranges->n)
+		memmove(ranges->items + i + 1, ranges->items + i,
+			(ranges->n - i) * sizeof(struct range));
 	ranges->items[i] = range;
 	ranges->n++;
 }

@@ -281,10 +281,13 @@ struct record_mend record_get_mend(const struct record *record)
 	return record->mend;
 }
 
-void record_get_head(const struct record *record, enum record_end end, struct record_head *ret_head)
+void record_get_head(struct record *record, enum record_end end, struct record_head *ret_head)
 {
 	const struct record_journal *log = &record->log, *trace = &record->trace;
 
+	if (end != RECORD_OPEN)
+		(void)record_flush(
+			record, false); /* a failure stays, and record_free() tries again */
 	*ret_head = (struct record_head){
 		.end = end, .events = log->closed_events + trace->closed_events};
 	ret_head->seq = log->closed_seq > trace->closed_seq ? log->closed_seq : trace->closed_seq;
@@ -360,7 +363,8 @@ int record_put_changes(struct record *record, struct slice json)
 
 	if (r < 0)
 		return r;
-	fd = record_internal_create(record->dirfd, RECORD_CHANGES_NAME, 0, record->uid, record->gid);
+	fd = record_internal_create(
+		record->dirfd, RECORD_CHANGES_NAME, 0, record->uid, record->gid);
 	if (fd < 0)
 		return fd;
 	r = fdio_write_all(fd, json.p, json.len);

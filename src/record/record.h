@@ -54,9 +54,8 @@ struct record_mend {
 };
 struct record_mend record_get_mend(const struct record *record);
 
-/* The head to be signed: what is flushed so far. */
-void record_get_head(
-	const struct record *record, enum record_end end, struct record_head *ret_head);
+/* The head to be signed: what is flushed so far; an end is flushed first, so that nothing stands behind it. */
+void record_get_head(struct record *record, enum record_end end, struct record_head *ret_head);
 /* Keeps a signature (made by the launcher over record_head_text()) in seal.json. */
 int record_put_seal(struct record *record, const struct record_head *head,
 	const char *signature_b64, const char *key_fingerprint, const char *key_b64);
@@ -79,8 +78,13 @@ SCOPED_TYPE(record_output)
 
 /* A terminal's recording as asciicast v2: casts/<exec>.cast. */
 struct record_cast;
-int record_cast_open(struct record *record, const char *exec_id, unsigned short rows,
-	unsigned short columns, const char *title, struct record_cast **ret_cast, struct err *err);
+struct record_cast_start {
+	const char *exec_id;
+	const char *title; /* NULL: none */
+	unsigned short rows, columns;
+};
+int record_cast_open(struct record *record, const struct record_cast_start *start,
+	struct record_cast **ret_cast, struct err *err);
 int record_cast_output(
 	struct record_cast *cast, const void *p, size_t len); /* UTF-8 cut right over calls */
 int record_cast_resize(struct record_cast *cast, unsigned short rows, unsigned short columns);

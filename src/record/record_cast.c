@@ -29,14 +29,14 @@ struct record_cast {
 };
 
 static void write_header(
-	struct record_cast *cast, unsigned short rows, unsigned short columns, const char *title)
+	struct record_cast *cast, const struct record_cast_start *start, const char *title)
 {
 	struct jsonw j = jsonw_to(&cast->buf);
 
 	jsonw_object(&j);
 	jsonw_kint(&j, "version", 2);
-	jsonw_kint(&j, "width", columns);
-	jsonw_kint(&j, "height", rows);
+	jsonw_kint(&j, "width", start->columns);
+	jsonw_kint(&j, "height", start->rows);
 	jsonw_kint(&j, "timestamp", clock_wall_ms() / 1000);
 	if (title) {
 		jsonw_key(&j, "title");
@@ -58,17 +58,18 @@ static int write_out(struct record_cast *cast)
 	return cast->failed;
 }
 
-int record_cast_open(struct record *record, const char *exec_id, unsigned short rows,
-	unsigned short columns, const char *title, struct record_cast **ret_cast, struct err *err)
+int record_cast_open(struct record *record, const struct record_cast_start *start,
+	struct record_cast **ret_cast, struct err *err)
 {
 	scoped(record_cast) struct record_cast *cast = new0(struct record_cast);
 	scoped_str struct str redacted = {0};
+	const char *title = start->title;
 	int r;
 
 	cast->fd = -1;
-	if (!record_internal_is_name(exec_id))
-		return err_set(err, -EINVAL, "'%s' is no name for a recording", exec_id);
-	cast->name = mem_printf(FOLDER "/%s.cast", exec_id);
+	if (!record_internal_is_name(start->exec_id))
+		return err_set(err, -EINVAL, "'%s' is no name for a recording", start->exec_id);
+	cast->name = mem_printf(FOLDER "/%s.cast", start->exec_id);
 	digest_init(&cast->digest);
 	r = record_internal_folder(record->dirfd, FOLDER, record->uid, record->gid);
 	if (r == 0)
@@ -80,7 +81,7 @@ int record_cast_open(struct record *record, const char *exec_id, unsigned short 
 	cast->start_ns = clock_mono_ns();
 	if (title && record->redact && redact_text(record->redact, slice_of(title), &redacted))
 		title = redacted.p;
-	write_header(cast, rows, columns, title);
+	write_header(cast, start, title);
 	r = write_out(cast);
 	if (r < 0)
 		return err_set(err, r, "write '%s': %m", cast->name);

@@ -115,14 +115,13 @@ bool record_journal_is_batch_full(const struct record_journal *journal)
 	       journal->n >= RECORD_JOURNAL_BATCH_LINES;
 }
 
-void record_journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n,
-	uint64_t seq, uint64_t events, struct slice sums)
+void record_journal_hash_line(struct str *out, const struct record_journal_hash *hash)
 {
 	str_printf(out,
 		RECORD_JOURNAL_HASH_START "%s\",\"batch\":%" PRIu64 ",\"n\":%" PRIu64
 					  ",\"seq\":%" PRIu64 ",\"events\":%" PRIu64 ",\"sums\":\"",
-		head, batch, n, seq, events);
-	str_add(out, sums.p, sums.len);
+		hash->head, hash->batch, hash->n, hash->seq, hash->events);
+	str_add(out, hash->sums.p, hash->sums.len);
 	str_puts(out, "\"}\n");
 }
 
@@ -138,8 +137,12 @@ static void close_batch(struct record_journal *journal)
 	digest_add(&d, journal->buf.p + journal->batch_at, journal->buf.len - journal->batch_at);
 	digest_value_hex(&d, journal->head);
 	str_reset(line);
-	record_journal_hash_line(line, journal->head, ++journal->batches, journal->n, journal->seq,
-		journal->events, str_slice(&journal->sums));
+	record_journal_hash_line(line, &(struct record_journal_hash){.head = journal->head,
+					       .batch = ++journal->batches,
+					       .n = journal->n,
+					       .seq = journal->seq,
+					       .events = journal->events,
+					       .sums = str_slice(&journal->sums)});
 	str_add(&journal->buf, line->p, line->len);
 	str_reset(&journal->sums);
 	journal->batch_at = journal->buf.len;

@@ -58,9 +58,14 @@ bool record_journal_is_batch_full(const struct record_journal *journal);
 /* Closes the batch, if it has lines, and writes all there is. On an error the rest stays buffered. */
 int record_journal_flush(struct record_journal *journal, bool sync);
 
-/* Adds a hash line, with its end: head over n lines, up to seq, events of this journal so far. */
-void record_journal_hash_line(struct str *out, const char *head, uint64_t batch, uint64_t n,
-	uint64_t seq, uint64_t events, struct slice sums);
+/* What a hash line says: head over n lines with these sums; seq and events of this journal so far. */
+struct record_journal_hash {
+	const char *head;
+	uint64_t batch, n, seq, events;
+	struct slice sums;
+};
+/* Adds one, with its end. */
+void record_journal_hash_line(struct str *out, const struct record_journal_hash *hash);
 /* "log.jsonl", "trace-00002.jsonl" */
 void record_journal_file_name(
 	const char *name, unsigned segment, char ret[RECORD_JOURNAL_NAME_SIZE]);

@@ -314,10 +314,10 @@ static int open_named(struct verify *v, const char *name)
 			continue;
 		if (!record_internal_is_name(name + n + 1))
 			return -EINVAL;
-		folder = openat(v->dirfd, folders[i],
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		folder = openat(
+			v->dirfd, folders[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		return folder < 0 ? -errno
-				  : record_internal_open(folder, name + n + 1, O_RDONLY, NULL);
+		                  : record_internal_open(folder, name + n + 1, O_RDONLY, NULL);
 	}
 	return -EINVAL;
 }

@@ -201,8 +201,12 @@ static void on_hash_line(struct pass *pass, struct slice line)
 	char value[DIGEST_HEX_SIZE];
 
 	digest_value_hex(&pass->digest, value);
-	record_journal_hash_line(&want, value, pass->batch + 1, pass->n, pass->seq, pass->events,
-		str_slice(&pass->sums));
+	record_journal_hash_line(&want, &(struct record_journal_hash){.head = value,
+						.batch = pass->batch + 1,
+						.n = pass->n,
+						.seq = pass->seq,
+						.events = pass->events,
+						.sums = str_slice(&pass->sums)});
 	if (want.len != line.len + 1 || memcmp(want.p, line.p, line.len) != 0)
 		tell_break(pass, value);
 	meet_seal(pass, value);

@@ -234,9 +234,12 @@ static void open_files(struct running *running)
 		(void)record_output_open(
 			record, running->id, "err", OUTPUT_CAP, &running->streams[1].file, &err);
 	else
-		(void)record_cast_open(record, running->id, running->spec->rows,
-			running->spec->columns, running->sup->spec->task, &running->streams[0].cast,
-			&err);
+		(void)record_cast_open(record,
+			&(struct record_cast_start){.exec_id = running->id,
+				.title = running->sup->spec->task,
+				.rows = running->spec->rows,
+				.columns = running->spec->columns},
+			&running->streams[0].cast, &err);
 }
 
 static void watch_streams(struct running *running, struct ends *ends)

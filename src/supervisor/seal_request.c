@@ -9,7 +9,7 @@
 #define ANSWER_MS   5000
 #define ANSWER_SIZE 1024
 
-int seal_request_send(int sock, const struct record *record, const char *id, enum record_end end,
+int seal_request_send(int sock, struct record *record, const char *id, enum record_end end,
 	struct record_head *ret_head)
 {
 	scoped_str struct str text = {0};

@@ -6,7 +6,7 @@
 #include "record/record.h"
 
 /* Sends the head to be signed, without waiting. *ret_head is what the answer will be about. */
-int seal_request_send(int sock, const struct record *record, const char *id, enum record_end end,
+int seal_request_send(int sock, struct record *record, const char *id, enum record_end end,
 	struct record_head *ret_head);
 /* Reads the answer (waits for it) and keeps the seal. */
 int seal_request_keep(int sock, struct record *record, const struct record_head *head);

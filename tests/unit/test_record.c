@@ -246,13 +246,14 @@ static void test_cast(void **state)
 {
 	struct place *place = *state;
 	struct record *record = create(place);
+	struct record_cast_start start = {
+		.exec_id = "ex_1", .title = "run PASSWORD=x", .rows = 24, .columns = 80};
 	struct record_cast *cast;
 	scoped_str struct str text = {0}, events = {0};
 	const char *line;
 	struct err err;
 
-	assert_int_equal(
-		record_cast_open(record, "ex_1", 24, 80, "run PASSWORD=x", &cast, &err), 0);
+	assert_int_equal(record_cast_open(record, &start, &cast, &err), 0);
 	assert_int_equal(record_cast_output(cast, "a\xe2\x82", 3), 0);
 	assert_int_equal(record_cast_output(cast, "\xac\xff!\xf0\x9f", 5), 0);
 	assert_int_equal(record_cast_resize(cast, 50, 132), 0);
