@@ -97,7 +97,8 @@ static int find_prefix(const struct cli *cli, const struct record_list *list, co
 			cli->state_dir);
 	if (n > 1)
 		return err_set(err, -ENOTUNIQ,
-			"'%s' stands for %zu sandboxes: write more of the id", text, n);
+			"'%s' stands for more than one sandbox (%zu): write more of the id", text,
+			n);
 	memcpy(ret_id, found->id, ID_SIZE);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "util/scoped.h"
 
 #define ANSWER_MAX (1 << 20)
+#define NAME_WIDTH 26
 
 static _Noreturn void exec_probe(
 	const char *program, const char *state_dir, const char *cwd, int out)
@@ -71,8 +72,9 @@ static void add_words(struct str *out, const json_t *item, const struct view_sty
 			 : required ? "MISSING "
 				    : "off     "));
 	str_puts(out, name.p);
-	for (size_t w = view_text_width(str_slice(&name)); w < 26; w++)
+	for (size_t w = view_text_width(str_slice(&name)); w < NAME_WIDTH; w++)
 		str_putc(out, ' ');
+	str_puts(out, "  ");
 	log_add_escaped(out, slice_of(detail ? detail : ""));
 	str_putc(out, '\n');
 }

@@ -120,8 +120,10 @@ static void add_row(struct listing *l, const struct sandbox_state *s)
 
 	str_puts(&cells[0], s->entry.id);
 	str_puts(&cells[1], s->state);
-	if (created_ms(s) && age_ms >= 0)
+	if (created_ms(s) && age_ms >= 1000)
 		clock_add_duration(&cells[2], age_ms - age_ms % 1000);
+	else
+		str_puts(&cells[2], created_ms(s) ? "0s" : "?");
 	add_escaped(&cells[3], sandbox_state_spec(s, "name"));
 	add_escaped(&cells[4], sandbox_state_spec(s, "task"));
 }
