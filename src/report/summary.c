@@ -6,6 +6,7 @@
 
 #include "report/summary_internal.h"
 #include "util/mem.h"
+#include "view/file_access.h"
 #include "view/program_class.h"
 
 static void on_refusal(void *ctx, const struct event *ev, const struct process_node *node);
@@ -129,8 +130,7 @@ static const char *how_of(const struct event *ev)
 	}
 	if (event_has(ev, create) && ev->create)
 		return "create";
-	return slice_is(ev->access, "write") || slice_is(ev->access, "read_write") ? "write"
-	                                                                           : "read";
+	return file_access_changes(ev) ? "write" : "read";
 }
 
 /* What a program tries to see whether it is there, and goes on without. */

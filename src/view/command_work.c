@@ -6,14 +6,22 @@
 #include "util/map.h"
 #include "util/mem.h"
 #include "view/command_list.h"
+#include "view/file_access.h"
 #include "view/intern.h"
 
 #define CHUNKS_MAX (1 << 18) /* past these, outputs are only counted */
+
+/* How far the outputs of a process were told. */
+struct told {
+	size_t node;
+	int64_t bytes[2];
+};
 
 struct command_work {
 	struct intern *intern;
 	struct map *owners; /* to struct command_files */
 	struct map *seen;   /* owner and path */
+	struct map *told;   /* pid to struct told */
 	struct command_chunk *chunks;
 	size_t n_chunks, cap_chunks;
 	bool is_full;
@@ -27,6 +35,7 @@ struct command_work *command_work_new(void)
 	work->intern = intern_new();
 	work->owners = map_new();
 	work->seen = map_new();
+	work->told = map_new();
 	return work;
 }
 
@@ -41,31 +50,28 @@ void command_work_free(struct command_work *work)
 		free(((struct command_files *)value)->paths);
 		free(value);
 	}
+	for (size_t i = 0; map_next(work->told, &i, &key, &value);)
+		free(value);
 	for (size_t i = 0; i < work->n_chunks; i++)
 		str_done(&work->chunks[i].data);
 	free(work->chunks);
 	map_free(work->owners);
 	map_free(work->seen);
+	map_free(work->told);
 	intern_free(work->intern);
 	str_done(&work->key);
 	free(work);
-}
-
-static bool is_write(const struct event *ev)
-{
-	return slice_is(ev->access, "write") || slice_is(ev->access, "read_write") ||
-	       (event_has(ev, truncate) && ev->truncate) || (event_has(ev, created) && ev->created);
 }
 
 struct slice command_work_written(const struct event *ev)
 {
 	struct slice path = ev->path;
 
-	if (event_has(ev, result) && ev->result)
+	if ((event_has(ev, result) && ev->result) || file_access_is_nowhere(ev))
 		return (struct slice){0};
 	if (ev->kind == EVENT_FILE_RENAME)
 		path = ev->to;
-	else if (ev->kind == EVENT_FILE_OPEN && !is_write(ev))
+	else if (ev->kind == EVENT_FILE_OPEN && !file_access_changes(ev) && !file_access_made(ev))
 		return (struct slice){0};
 	else if (ev->kind != EVENT_FILE_OPEN && ev->kind != EVENT_FILE_TRUNCATE &&
 		 ev->kind != EVENT_FILE_LINK)
@@ -131,10 +137,35 @@ static struct command_chunk *chunk_for(
 	return last;
 }
 
+void command_work_forget(struct command_work *work, int64_t pid)
+{
+	unsigned long long key = (unsigned long long)pid;
+
+	free(map_remove(work->told, map_int_key(&key)));
+}
+
+/* The counter is one program's, or of a process that was forked from it: bytes since the event before. */
+static int64_t count_new(struct command_work *work, size_t node, int stream, const struct event *ev)
+{
+	unsigned long long key = (unsigned long long)ev->pid;
+	void **slot = map_slot(work->told, map_int_key(&key));
+	struct told *told = *slot ? *slot : (*slot = new0(struct told));
+	int64_t before;
+
+	if (told->node != node)
+		*told = (struct told){.node = node};
+	before = told->bytes[stream];
+	if (!event_has(ev, bytes) || ev->bytes < before)
+		return (int64_t)ev->data.len;
+	told->bytes[stream] = ev->bytes;
+	return ev->bytes - before;
+}
+
 void command_work_add_output(struct command_work *work, size_t node, const struct event *ev)
 {
-	struct command_chunk *chunk =
-		chunk_for(work, node, slice_is(ev->stream, "stderr"), ev->file);
+	int stream = slice_is(ev->stream, "stderr");
+	int64_t written = count_new(work, node, stream, ev);
+	struct command_chunk *chunk = chunk_for(work, node, stream, ev->file);
 	size_t room;
 
 	if (!chunk) {
@@ -142,8 +173,10 @@ void command_work_add_output(struct command_work *work, size_t node, const struc
 		return;
 	}
 	room = COMMAND_OUTPUT_MAX - chunk->data.len;
-	chunk->written += event_has(ev, bytes) ? ev->bytes : (int64_t)ev->data.len;
-	str_add(&chunk->data, ev->data.p, ev->data.len < room ? ev->data.len : room);
+	/* What comes behind bytes that were not copied would read as if it followed. */
+	if ((int64_t)chunk->data.len == chunk->written)
+		str_add(&chunk->data, ev->data.p, ev->data.len < room ? ev->data.len : room);
+	chunk->written += written;
 }
 
 size_t command_work_n_chunks(const struct command_work *work)

@@ -6,6 +6,7 @@
 
 #include "util/map.h"
 #include "util/mem.h"
+#include "view/file_access.h"
 #include "view/intern.h"
 #include "view/live_files.h"
 #include "view/reorder.h"
@@ -120,17 +121,13 @@ static void note_content(struct file_table *table, const struct event *ev, struc
 {
 	struct live_facts *facts;
 
-	if (path.p[0] != '/')
+	/* What stands at the path of a file that has none any more is another one, or nothing. */
+	if (path.p[0] != '/' || slice_is(ev->path_state, "deleted"))
 		return;
 	facts = live_files_get(table->live, path);
 	facts->written |= written;
 	facts->created |= created;
 	note_who(table, ev, &facts->processes, &facts->execs);
-}
-
-static bool is_access(const struct event *ev, const char *word)
-{
-	return slice_is(ev->access, word) || slice_is(ev->access, "read_write");
 }
 
 static void take_open(struct file_table *table, const struct event *ev)
@@ -140,12 +137,12 @@ static void take_open(struct file_table *table, const struct event *ev)
 
 	if (ev->path.len == 0 || is_failed(table, ev, ev->path))
 		return;
-	creates = event_has(ev, created) && ev->created;
-	writes = is_access(ev, "write") || (event_has(ev, truncate) && ev->truncate);
-	if (!writes && !creates && !is_access(ev, "read"))
+	creates = file_access_made(ev);
+	writes = file_access_changes(ev);
+	if (!writes && !creates && !file_access_reads(ev))
 		return;
 	entry = touch(table, ev, ev->path);
-	entry->read |= is_access(ev, "read");
+	entry->read |= file_access_reads(ev);
 	entry->written |= writes;
 	entry->created |= creates;
 	entry->directory |= event_has(ev, directory) && ev->directory;
@@ -175,10 +172,7 @@ static void take_rename(struct file_table *table, const struct event *ev)
 		return;
 	}
 	to->directory |= from->directory |= event_has(ev, directory) && ev->directory;
-	if (event_has(ev, replaced) && ev->replaced)
-		to->replaced = true;
-	else
-		to->created = true;
+	to->replaced |= event_has(ev, replaced) && ev->replaced;
 	live_files_move(table->live, from->path, to->path);
 }
 
@@ -256,7 +250,7 @@ static const struct {
 
 void file_table_take(struct file_table *table, const struct event *ev)
 {
-	if (!view_filter_takes(&table->filter, ev))
+	if (!view_filter_takes(&table->filter, ev) || file_access_is_nowhere(ev))
 		return;
 	for (size_t i = 0; i < sizeof(takers) / sizeof(takers[0]); i++)
 		if (takers[i].kind == ev->kind)

@@ -3,7 +3,8 @@
  *
  * - read, written: opened so, successfully; a path opened as a mere handle (O_PATH) is neither. written also
  *   where it was truncated, or where what was written under another name was moved here.
- * - created: the path was not there before (made, linked, or moved to a free name).
+ * - created: the path was not there before: made, linked, or moved here with a new folder. A move of the file itself says
+ *   renamed_from, and replaced where something is known to have been there.
  * - deleted: unlinked or removed. A move says renamed_to and renamed_from instead.
  * - replaced: something was renamed or linked over it.
  * - denied: a try ended in EACCES or EPERM, and not by a call filter of the program's own. Any other failure makes no entry.

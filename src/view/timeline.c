@@ -10,6 +10,7 @@
 #include "util/map.h"
 #include "util/mem.h"
 #include "view/command_list.h"
+#include "view/file_access.h"
 #include "view/intern.h"
 
 #define LEFT_COLUMNS 25 /* of a text row before what happened */
@@ -141,11 +142,9 @@ static const char *verb_of(const struct event *ev)
 		return "written";
 	if (ev->kind != EVENT_FILE_OPEN)
 		return NULL;
-	if (event_has(ev, created) && ev->created)
+	if (file_access_made(ev))
 		return "created";
-	if (slice_is(ev->access, "write") || slice_is(ev->access, "read_write") || ev->truncate)
-		return "written";
-	return NULL;
+	return file_access_changes(ev) ? "written" : NULL;
 }
 
 static void take_file(struct timeline *timeline, const struct event *ev)
@@ -160,7 +159,7 @@ static void take_file(struct timeline *timeline, const struct event *ev)
 			note(timeline, ev, ROW_DENIED, "denied", path);
 		return;
 	}
-	if (!verb || is_noise(timeline, path))
+	if (!verb || is_noise(timeline, path) || file_access_is_nowhere(ev))
 		return;
 	row = note(timeline, ev, ROW_CHANGE, verb, path);
 	if (is_rename)
