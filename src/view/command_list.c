@@ -189,8 +189,8 @@ static bool is_refusal(const struct event *ev)
 {
 	if (ev->kind == EVENT_SANDBOX_REFUSED)
 		return true;
-	return (ev->kind <= EVENT_DIR_CREATE) && event_has(ev, result) &&
-	       (ev->result == EACCES || ev->result == EPERM);
+	return ev->kind <= EVENT_DIR_CREATE && event_has(ev, result) &&
+	       !event_has(ev, own_filter) && (ev->result == EACCES || ev->result == EPERM);
 }
 
 static void fold(struct command_list *list, const struct event *ev)

@@ -155,7 +155,8 @@ static void take_file(struct timeline *timeline, const struct event *ev)
 	struct row *row;
 
 	if (event_has(ev, result) && ev->result) {
-		if (path.len && (ev->result == EACCES || ev->result == EPERM) && !event_has(ev, own_filter))
+		if (path.len && (ev->result == EACCES || ev->result == EPERM) &&
+			!event_has(ev, own_filter))
 			note(timeline, ev, ROW_DENIED, "denied", path);
 		return;
 	}

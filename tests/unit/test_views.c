@@ -285,11 +285,12 @@ static void take_line(struct run *run, const char *line)
 
 		if (strncmp(line, views[i].name, n) != 0 || line[n] != ':')
 			continue;
-		run->is_wanted[i] = true;
-		if (line[n + 1]) {
-			str_puts(&run->wanted[i], line + n + 2);
+		/* Nothing behind the first one: nothing is wanted; behind a later one: an empty line. */
+		if (line[n + 1] || run->is_wanted[i]) {
+			str_puts(&run->wanted[i], line[n + 1] ? line + n + 2 : "");
 			str_putc(&run->wanted[i], '\n');
 		}
+		run->is_wanted[i] = true;
 	}
 }
 
