@@ -8,6 +8,7 @@
 
 #include "util/map.h"
 #include "util/mem.h"
+#include "util/path.h"
 
 #define LEVELS_MAX \
 	8192 /* folders within folders; what moves end up deeper shows without its upper ones */
@@ -211,11 +212,10 @@ void live_files_delete(struct live_files *live, struct slice path)
 		drop_all(live, file);
 }
 
-static bool is_below(const struct live_file *file, const struct live_file *top)
+/* No kernel moves a folder into itself, or over one that it lies in. */
+static bool is_nested(struct slice a, struct slice b)
 {
-	while (file && file != top)
-		file = file->parent;
-	return file != NULL;
+	return path_is_beneath(a, b) || path_is_beneath(b, a);
 }
 
 /* Puts a file that is linked nowhere under its new name. */
@@ -231,13 +231,12 @@ static void place(struct live_files *live, struct live_file *file, struct slice 
 
 void live_files_move(struct live_files *live, struct slice from, struct slice to)
 {
-	struct live_file *file = find(live, from), *target = find(live, to);
+	struct live_file *file, *target;
 
-	/* No kernel moves a folder into itself, or over one that it lies in. */
-	if (file == target && file)
+	if (is_nested(from, to))
 		return;
-	if (file && target && (is_below(target, file) || is_below(file, target)))
-		return;
+	file = find(live, from);
+	target = find(live, to);
 	if (target)
 		drop_all(live, target);
 	if (!file)
@@ -248,10 +247,12 @@ void live_files_move(struct live_files *live, struct slice from, struct slice to
 
 void live_files_swap(struct live_files *live, struct slice a, struct slice b)
 {
-	struct live_file *at_a = find(live, a), *at_b = find(live, b);
+	struct live_file *at_a, *at_b;
 
-	if (at_a && at_b && (is_below(at_a, at_b) || is_below(at_b, at_a)))
+	if (is_nested(a, b))
 		return;
+	at_a = find(live, a);
+	at_b = find(live, b);
 	if (at_a)
 		unlink_child(live, at_a);
 	if (at_b)
