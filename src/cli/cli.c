@@ -99,6 +99,15 @@ int cli_settle(struct cli *cli, struct err *err)
 	return 0;
 }
 
+int cli_need_root(struct err *err)
+{
+	if (geteuid() == 0)
+		return 0;
+	return err_set(err, -EPERM,
+		"this needs root on the host, and no system service is part of this version: use "
+	        "sudo");
+}
+
 void cli_done(struct cli *cli)
 {
 	free(cli->state_dir);

@@ -38,6 +38,8 @@ extern const struct option_group cli_global_groups[];
 /* Fills in what the options and the environment left open. */
 int cli_settle(struct cli *cli, struct err *err);
 void cli_done(struct cli *cli);
+/* For verbs that make or change sandboxes: -EPERM, with what to do, where the caller cannot. */
+int cli_need_root(struct err *err);
 
 /* Whether a stream (1 or 2) is to be coloured. */
 bool cli_has_color(const struct cli *cli, int fd);

@@ -249,8 +249,10 @@ static int resolve_early_mounts(struct create_options *o, struct err *err)
 
 int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
 {
-	int r = resolve_early_mounts(o, err);
+	int r = cli_need_root(err);
 
+	if (r == 0)
+		r = resolve_early_mounts(o, err);
 	if (r < 0)
 		return r;
 	o->spec->owner_uid = cli->uid;

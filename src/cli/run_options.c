@@ -187,8 +187,10 @@ int run_options_finish(
 	struct run_options *o, const struct cli *cli, char **args, size_t n_args, struct err *err)
 {
 	scoped_str struct str home = {0};
-	int r;
+	int r = cli_need_root(err);
 
+	if (r < 0)
+		return r;
 	find_home(cli, &home);
 	r = add_current_folder(o, home.p ? home.p : "", err);
 	if (r == 0)

@@ -45,7 +45,8 @@ int launch_make_state(const char *state_dir, struct err *err)
 	static const struct {
 		const char *name;
 		mode_t mode;
-	} folders[] = {{"", 0711}, {"sandboxes", 0700}, {"records", 0711}, {"changes", 0711}};
+	} folders[] = {{"", 0711}, {"sandboxes", 0700}, {"changes", 0711},
+		{"records", 0755}}; /* users look up their own by prefix, and `last` */
 	scoped_mem char *above = mem_dup(state_dir);
 	char *slash = strrchr(above, '/');
 	int r = 0;
