@@ -20,9 +20,9 @@
 struct record_output {
 	struct record *record;
 	char *name; /* below the record */
-	int fd;
+	int fd;     /* -1 before the first byte */
 	size_t cap, taken;
-	ZSTD_CStream *stream; /* at the first byte */
+	ZSTD_CStream *stream;
 	struct digest digest; /* of the file */
 	uint64_t bytes;
 	int failed;
@@ -32,7 +32,6 @@ int record_output_open(struct record *record, const char *exec_id, const char *s
 	struct record_output **ret_output, struct err *err)
 {
 	scoped(record_output) struct record_output *output = new0(struct record_output);
-	int r;
 
 	output->fd = -1;
 	if (!record_internal_is_name(exec_id) || !record_internal_is_name(suffix))
@@ -40,15 +39,23 @@ int record_output_open(struct record *record, const char *exec_id, const char *s
 	output->name = mem_printf(FOLDER "/%s.%s.zst", exec_id, suffix);
 	output->cap = cap;
 	digest_init(&output->digest);
-	r = record_internal_folder(record->dirfd, FOLDER, record->uid, record->gid);
+	output->record = record;
+	*ret_output = take(&output);
+	return 0;
+}
+
+/* At the first byte: many commands say nothing on one stream or both. */
+static int make_file(struct record_output *output)
+{
+	const struct record *record = output->record;
+	int r = record_internal_folder(record->dirfd, FOLDER, record->uid, record->gid);
+
 	if (r == 0)
 		r = record_internal_create(
 			record->dirfd, output->name, 0, record->uid, record->gid);
 	if (r < 0)
-		return err_set(err, r, "make '%s': %m", output->name);
+		return r;
 	output->fd = r;
-	output->record = record;
-	*ret_output = take(&output);
 	return 0;
 }
 
@@ -93,7 +100,9 @@ int record_output_write(struct record_output *output, const void *p, size_t len)
 
 	if (output->failed || in.size == 0)
 		return output->failed;
-	if (!output->stream)
+	if (output->fd < 0)
+		output->failed = make_file(output);
+	if (output->failed == 0 && !output->stream)
 		output->failed = begin_stream(output);
 	output->taken += in.size;
 	if (output->failed == 0)
@@ -115,7 +124,7 @@ void record_output_free(struct record_output *output)
 {
 	if (!output)
 		return;
-	if (output->record)
+	if (output->fd >= 0)
 		end_frame(output);
 	ZSTD_freeCStream(output->stream);
 	scoped_close(&output->fd);
