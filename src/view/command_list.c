@@ -220,7 +220,7 @@ static bool is_ours(const struct command_list *list, const struct event *ev)
 		return ev->exec.len > 0;
 	return ev->kind <= EVENT_PROCESS_OUTPUT || ev->kind == EVENT_TRACE_STARTED ||
 	       ev->kind == EVENT_TRACE_DROPPED || ev->kind == EVENT_TRACE_BLIND ||
-	       command_work_written(ev).len > 0;
+	       command_work_written(ev).len > 0 || (list->on_refusal && is_refusal(ev));
 }
 
 void command_list_add(struct command_list *list, const struct event *ev)

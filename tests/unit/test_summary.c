@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary in its three forms, from hand-written records. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#include <cmocka.h>
+
+#include "event/event_json.h"
+#include "report/summary.h"
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char meta[] = "{\"v\":1,\"spec\":{\"task\":\"fix leap-year "
+                           "parsing\",\"rootfs\":\"host\",\"mounts\":[{\"host\":\"/p\","
+			   "\"guest\":\"/p\",\"mode\":\"cow\"},{\"host\":\"/t\",\"guest\":\"/"
+                           "t\",\"mode\":\"ro\",\"internal\":true}],"
+			   "\"memory_bytes\":2147483648,\"cpus\":1.5,\"pids\":0}}";
+static const char seal[] =
+	"{\"v\":1,\"end\":\"final\",\"seq\":9,\"head\":\"5c1e000000000000000000000000009a\","
+	"\"fingerprint\":\"3f:a2:11\"}";
+static const char changes[] =
+	"[{\"root\":\"/p\",\"cow\":true,\"added\":[{\"path\":\"/p/tests/"
+        "test_leap.py\"}],\"removed\":[],"
+	"\"changed\":[{\"path\":\"/p/a\"},{\"path\":\"/p/"
+        "b\"}],\"renamed\":[],\"mode_changed\":[],\"skipped\":[],"
+	"\"runs_on_host\":[],\"host_changed\":[]},"
+	"{\"root\":\"/"
+        "etc\",\"cow\":false,\"added\":[],\"removed\":[],\"changed\":[],\"renamed\":[],"
+	"\"mode_changed\":[],\"skipped\":[],\"runs_on_host\":[],\"host_changed\":[]},"
+	"{\"root\":\"/root\",\"cow\":false,\"files\":96}]";
+
+static const char *const run_events[] = {
+	"{\"kind\":\"sandbox.created\"}",
+	"{\"kind\":\"trace.started\",\"sources\":[\"processes\",\"files\",\"outputs\"]}",
+	"{\"kind\":\"exec.start\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"python3\",\"agent.py\"]}",
+	"{\"kind\":\"process.exec\",\"pid\":2,\"path\":\"/usr/bin/"
+        "python3\",\"argv\":[\"python3\",\"agent.py\"],"
+	"\"exec\":\"ex_a\"}",
+	"{\"kind\":\"process.fork\",\"pid\":2,\"child_pid\":3,\"exec\":\"ex_a\"}",
+	"{\"kind\":\"process.exec\",\"pid\":3,\"ppid\":2,\"path\":\"/bin/"
+        "sh\",\"argv\":[\"sh\",\"-c\",\"pytest -x\"],"
+	"\"exec\":\"ex_a\"}",
+	"{\"kind\":\"process.exit\",\"pid\":3,\"code\":1,\"exec\":\"ex_a\",\"guest_ns\":"
+        "134000000000}",
+	"{\"kind\":\"process.fork\",\"pid\":2,\"child_pid\":3,\"exec\":\"ex_a\",\"guest_ns\":"
+        "135000000000}",
+	"{\"kind\":\"process.exec\",\"pid\":3,\"ppid\":2,\"path\":\"/bin/"
+        "sh\",\"argv\":[\"sh\",\"-c\","
+	"\"cat /etc/shadow | tee `x`\"],\"exec\":\"ex_a\",\"guest_ns\":135000000001}",
+	"{\"kind\":\"process.fork\",\"pid\":3,\"child_pid\":4,\"exec\":\"ex_a\",\"guest_ns\":"
+        "135000000002}",
+	"{\"kind\":\"process.exec\",\"pid\":4,\"ppid\":3,\"path\":\"/bin/"
+        "cat\",\"argv\":[\"cat\",\"/etc/shadow\"],"
+	"\"exec\":\"ex_a\",\"guest_ns\":135000000003}",
+	"{\"kind\":\"file.open\",\"pid\":4,\"path\":\"/etc/"
+        "shadow\",\"access\":\"read\",\"result\":\"EACCES\","
+	"\"exec\":\"ex_a\",\"guest_ns\":135000000004}",
+	"{\"kind\":\"file.open\",\"pid\":4,\"path\":\"/proc/1/"
+        "environ\",\"access\":\"read\",\"result\":\"EACCES\","
+	"\"exec\":\"ex_a\",\"guest_ns\":135000000005}",
+	"{\"kind\":\"sandbox.refused\",\"pid\":2,\"call\":\"unshare\",\"result\":\"EPERM\","
+        "\"exec\":\"ex_a\","
+	"\"guest_ns\":135000000006}",
+	"{\"kind\":\"sandbox.refused\",\"pid\":2,\"call\":\"io_uring_setup\",\"result\":\"ENOSYS\","
+        "\"exec\":\"ex_a\","
+	"\"guest_ns\":135000000007}",
+	"{\"kind\":\"process.exit\",\"pid\":4,\"code\":1,\"exec\":\"ex_a\",\"guest_ns\":"
+        "135000000008}",
+	"{\"kind\":\"process.exit\",\"pid\":3,\"code\":0,\"exec\":\"ex_a\",\"guest_ns\":"
+        "135000000009}",
+	"{\"kind\":\"process.exit\",\"pid\":2,\"code\":0,\"exec\":\"ex_a\",\"guest_ns\":"
+        "135000000010}",
+	"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"python3\",\"agent.py\"],"
+        "\"exit_code\":0,"
+	"\"duration_ms\":135000,\"guest_ns\":135000000011}",
+	"{\"kind\":\"sandbox.stopped\",\"wall_ms\":1795963337000,\"guest_ns\":135000000012}",
+	NULL,
+};
+
+static void feed(struct summary *summary, const char *const *lines)
+{
+	struct event_line *line = NULL;
+	struct err err = {""};
+
+	for (int i = 1; *lines; lines++, i++) {
+		json_error_t why;
+		json_t *root = json_loads(*lines, 0, &why);
+		char *text;
+
+		if (!root)
+			fail_msg("%s: %s", why.text, *lines);
+		json_object_set_new(root, "seq", json_integer(i));
+		if (!json_object_get(root, "guest_ns"))
+			json_object_set_new(root, "guest_ns", json_integer(i * 1000));
+		if (!json_object_get(root, "wall_ms"))
+			json_object_set_new(root, "wall_ms", json_integer(1795961402000LL));
+		text = json_dumps(root, 0);
+		assert_int_equal(event_json_read(slice_of(text), &line, &err), 0);
+		summary_add(summary, event_json_get(line));
+		free(text);
+		json_decref(root);
+	}
+	event_line_free(line);
+}
+
+static struct summary *make(const struct summary_facts *facts, const char *const *lines)
+{
+	struct summary *summary = summary_new(facts);
+
+	feed(summary, lines);
+	return summary;
+}
+
+static const struct summary_facts whole = {.id = "sb_7k2m4q0c9d1x3f5h",
+	.ref = "last",
+	.meta = {meta, sizeof(meta) - 1},
+	.seal = {seal, sizeof(seal) - 1},
+	.changes = {changes, sizeof(changes) - 1},
+	.pending = -1};
+
+static void test_text(void **state)
+{
+	static const char want[] =
+		"cloche sb_7k2m4q0c9d1x3f5h  2026-11-29 14:10:02-14:42:17 UTC  task \"fix "
+	        "leap-year parsing\"\n"
+		"REFUSED   unshare (EPERM) by agent\n"
+		"DENIED    /etc/shadow (read) by cat in cat /etc/shadow | tee `x`\n"
+		"Commands  2 (1 failed: pytest), longest 2m14s (pytest)\n"
+		"Programs  4 started, 2 failed\n"
+		"Files     2 changed, 1 added (/p/tests/test_leap.py), 0 removed; /etc unchanged; "
+	        "/root: 96 of the\n"
+		"          agent's own\n"
+		"Network   not watched (no gateway)\n"
+		"Account   not watched (no server)\n"
+		"Observed  processes, files, outputs complete: 20 events, 0 dropped, 0 blind\n"
+		"Enforced  no network; /p cow; 2.0 GB; 1.5 CPUs; 1 probe for calls that are not "
+	        "offered\n"
+		"Sealed    head 5c1e...9a, host key 3f:a2...\n"
+		"3 files changed, not yet in your folder:  cloche changes last   cloche apply "
+	        "last\n";
+	scoped(summary) struct summary *summary = make(&whole, run_events);
+	scoped_str struct str out = {0};
+
+	summary_text(summary, &(struct view_style){.columns = 100}, &out);
+	assert_string_equal(out.p, want);
+	str_reset(&out);
+	summary_text(summary, &(struct view_style){.columns = 100, .color = true}, &out);
+	assert_non_null(strstr(out.p, "\033[31mREFUSED\033[0m"));
+}
+
+static void test_json(void **state)
+{
+	scoped(summary) struct summary *summary = make(&whole, run_events);
+	scoped_str struct str out = {0};
+	json_error_t why;
+	json_t *root;
+
+	summary_json(summary, &out);
+	root = json_loadb(out.p, out.len, JSON_REJECT_DUPLICATES, &why);
+	if (!root)
+		fail_msg("%s at %d", why.text, why.position);
+	assert_string_equal(
+		json_string_value(json_object_get(root, "task")), "fix leap-year parsing");
+	assert_true(json_is_true(json_object_get(root, "complete")));
+	assert_true(json_is_null(json_object_get(root, "misused")));
+	assert_true(json_is_false(json_object_get(json_object_get(root, "network"), "watched")));
+	assert_int_equal(json_array_size(json_object_get(root, "refused")), 2);
+	assert_int_equal(json_array_size(json_object_get(root, "denied")), 2);
+	assert_int_equal(json_integer_value(json_object_get(root, "changes_pending")), 3);
+	assert_int_equal(json_integer_value(json_object_get(root, "events")), 20);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(root, "commands"), "count")), 2);
+	assert_int_equal(
+		json_array_size(json_object_get(json_object_get(root, "commands"), "list")), 3);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(root, "programs"), "started")),
+		4);
+	assert_string_equal(
+		json_string_value(json_object_get(root, "started_at")), "2026-11-29T14:10:02.000Z");
+	assert_string_equal(
+		json_string_value(json_object_get(root, "ended_at")), "2026-11-29T14:42:17.000Z");
+	json_decref(root);
+}
+
+/* Nothing was looked at, nothing can be read: no claim of absence. */
+static void test_nothing(void **state)
+{
+	static const char *const lines[] = {
+		"{\"kind\":\"trace.blind\",\"reason\":\"tracing is off: no BTF\"}",
+		"{\"kind\":\"exec.start\",\"exec\":\"ex_a\",\"argv\":[\"x\"]}",
+		NULL,
+	};
+	static const char want[] = "cloche sb_x  2026-11-29 14:10:02-14:10:02 UTC\n"
+				   "Commands  1; 1 without an end in the record\n"
+				   "Programs  not watched\n"
+				   "Files     not watched, not compared\n"
+				   "Network   not watched (no gateway)\n"
+				   "Account   not watched (no server)\n"
+				   "Observed  nothing from the kernel: tracing is off: no BTF\n"
+				   "Enforced  not known: meta.json is missing or cannot be read\n"
+				   "Sealed    not sealed\n";
+	struct summary_facts facts = {
+		.id = "sb_x", .pending = -1, .meta = {"{", 1}, .changes = {"{}", 2}};
+	scoped(summary) struct summary *summary = make(&facts, lines);
+	scoped_str struct str out = {0};
+
+	summary_text(summary, &(struct view_style){0}, &out);
+	assert_string_equal(out.p, want);
+	str_reset(&out);
+	summary_json(summary, &out);
+	assert_non_null(strstr(out.p, "\"refused\":null,\"denied\":null,\"misused\":null"));
+	assert_non_null(strstr(out.p, "\"programs\":{\"watched\":false"));
+	assert_non_null(strstr(out.p, "\"changes_pending\":null"));
+	assert_non_null(strstr(out.p, "\"complete\":false"));
+}
+
+static void test_incomplete(void **state)
+{
+	static const char *const lines[] = {
+		"{\"kind\":\"trace.started\",\"sources\":[\"processes\"]}",
+		"{\"kind\":\"process.exec\",\"path\":\"/bin/a\",\"argv\":[\"a\"]}",
+		"{\"kind\":\"process.exec\",\"pid\":4,\"path\":\"/bin/"
+	        "b\",\"argv\":[\"b\"],\"entered\":true}",
+		"{\"kind\":\"trace.dropped\",\"count\":1204}",
+		"{\"kind\":\"trace.blind\",\"reason\":\"a \\u001b[31mring\"}",
+		NULL,
+	};
+	struct summary_facts facts = {.id = "sb_x", .pending = -1, .is_cut = true};
+	scoped(summary) struct summary *summary = make(&facts, lines);
+	scoped_str struct str out = {0};
+
+	summary_text(summary, &(struct view_style){.columns = 80}, &out);
+	assert_non_null(strstr(out.p, "CAME IN   1 program by no way of Cloche's"));
+	assert_non_null(strstr(out.p,
+		"Observed  processes NOT COMPLETE: 5 events, 1,204 dropped, 1 blind, 1 without"));
+	assert_non_null(strstr(out.p, "the end is cut"));
+	assert_non_null(strstr(out.p, "BLIND     a \\x1b[31mring\n"));
+	assert_null(strchr(out.p, '\033'));
+	assert_non_null(strstr(out.p, "Files     not watched, not compared"));
+}
+
+/* R91: nothing from inside becomes markup, a mention or a link in a pull request. */
+static void test_markdown(void **state)
+{
+	static const char *const lines[] = {
+		"{\"kind\":\"trace.started\",\"sources\":[\"files\"]}",
+		"{\"kind\":\"file.open\",\"pid\":3,\"path\":\"/w/`` <img src=x> @all\\n# "
+	        "x\",\"access\":\"read\","
+		"\"result\":\"EPERM\"}",
+		NULL,
+	};
+	struct summary_facts facts = {.id = "sb_x", .pending = -1};
+	scoped(summary) struct summary *summary = make(&facts, lines);
+	scoped_str struct str out = {0};
+
+	summary_markdown(summary, &out);
+	assert_non_null(
+		strstr(out.p, "- **DENIED**: ``` /w/`` <img src=x> @all\\n# x ``` (read)\n"));
+	assert_null(strchr(out.p, '\x01'));
+	assert_null(strchr(out.p, '\x02'));
+}
+
+static void test_conditions(void **state)
+{
+	static const struct {
+		const char *text;
+		int r;
+		unsigned want;
+	} cases[] = {
+		{"refused", 0, SUMMARY_REFUSED},
+		{"command,denied", 0, SUMMARY_DENIED | SUMMARY_COMMAND},
+		{"incomplete", 0, SUMMARY_INCOMPLETE},
+		{"refused,nope", -EINVAL, 0},
+		{",", -EINVAL, 0},
+	};
+	scoped(summary) struct summary *summary = make(&whole, run_events);
+	scoped_str struct str names = {0};
+	struct err err;
+
+	for (size_t i = 0; i < N(cases); i++) {
+		unsigned got = 0;
+
+		assert_int_equal(summary_check_parse(cases[i].text, &got, &err), cases[i].r);
+		assert_int_equal(got, cases[i].want);
+	}
+	assert_int_equal(summary_check(summary, ~0u, &names),
+		SUMMARY_REFUSED | SUMMARY_DENIED | SUMMARY_COMMAND);
+	assert_string_equal(names.p, "refused, denied, command");
+	assert_int_equal(summary_check(summary, SUMMARY_INCOMPLETE, NULL), 0);
+}
+
+/* A probe for a call that is not offered, and a file of the kernel's, do not fail a build. */
+static void test_asides(void **state)
+{
+	static const char *const lines[] = {
+		"{\"kind\":\"trace.started\",\"sources\":[\"processes\",\"files\"]}",
+		"{\"kind\":\"sandbox.refused\",\"pid\":2,\"call\":\"io_uring_setup\",\"result\":"
+	        "\"ENOSYS\"}",
+		"{\"kind\":\"file.open\",\"pid\":2,\"path\":\"/proc/"
+	        "kcore\",\"access\":\"read\",\"result\":\"EPERM\"}",
+		NULL,
+	};
+	struct summary_facts facts = {.id = "sb_x", .pending = -1};
+	scoped(summary) struct summary *summary = make(&facts, lines);
+
+	assert_int_equal(summary_check(summary, ~0u, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_incomplete),
+		cmocka_unit_test(test_markdown),
+		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_asides),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
