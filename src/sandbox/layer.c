@@ -15,6 +15,7 @@
 #include "util/scoped.h"
 
 #define NAME_LEN 64
+#define PATH_LEN 4096
 
 static bool by_path; /* the kernel, or the user, wants the older way */
 static bool in_own_ns;
@@ -100,6 +101,23 @@ static int make_folders(const struct layer *layer, struct err *err)
 	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", layer->lower) : 0;
 }
 
+/* A descriptor that was opened before we had a mount namespace of our own leads back into the other one, where
+ * nothing of ours can be attached: then the folder is gone to by its path. */
+static int go_to(int dir_fd)
+{
+	char link[NAME_LEN], path[PATH_LEN];
+	ssize_t n;
+
+	if (!in_own_ns)
+		return fchdir(dir_fd) < 0 ? -errno : 0;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", dir_fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return chdir(path) < 0 ? -errno : 0;
+}
+
 int layer_open(const struct layer *layer, struct err *err)
 {
 	scoped_fd int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), lower_fd = -1;
@@ -111,8 +129,9 @@ int layer_open(const struct layer *layer, struct err *err)
 		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, layer->userns_fd, err);
 	if (lower_fd < 0)
 		return lower_fd;
-	if (cwd < 0 || fchdir(layer->dir_fd) < 0)
-		return err_set(err, -errno, "go to the layers' folder: %m");
+	r = cwd < 0 ? -errno : go_to(layer->dir_fd);
+	if (r < 0)
+		return err_set(err, r, "go to the layers' folder: %m");
 	fd = make_overlay(layer, lower_fd, err);
 	if (fchdir(cwd) < 0 && fd >= 0) {
 		r = -errno;
