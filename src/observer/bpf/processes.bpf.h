@@ -15,12 +15,13 @@
 static __always_inline bool hand_enter(struct hand *h)
 {
 	struct task_struct *task = PLAIN(task_struct, bpf_get_current_task_btf());
-	struct pid *pid = task->thread_pid;
+	__u64 pid = (__u64)READ(task_struct, task, thread_pid);
 	struct upid last = {};
 	__u32 key, *slot;
 
 	bpf_probe_read_kernel(&last, sizeof(last),
-		(char *)&pid->numbers[0] + pid->level * bpf_core_type_size(struct upid));
+		(void *)(pid + bpf_core_field_offset(struct pid, numbers) +
+			 READ(pid, pid, level) * bpf_core_type_size(struct upid)));
 	key = last.ns ? READ(pid_namespace, last.ns, ns.inum) : 0;
 	slot = bpf_map_lookup_elem(&namespaces, &key);
 	if (!slot) {
@@ -152,7 +153,7 @@ static __always_inline void exec_argv(struct scratch *s, struct wire_exec *e, __
 
 static __always_inline __u32 parent_number(const struct hand *h)
 {
-	return pid_number(h->task->real_parent->group_leader->thread_pid, h->slot->level);
+	return task_number(h->task->real_parent->group_leader, h->slot->level);
 }
 
 static __always_inline void on_exec(const struct hand *h, struct linux_binprm *bprm)
@@ -373,7 +374,7 @@ static __always_inline void on_fork(const struct hand *h, struct task_struct *ch
 	if (!(h->group->flags & WIRE_GROUP_PROCESSES))
 		return;
 	head_set(h, &f->head, WIRE_FORK, 0, 0);
-	f->child = pid_number(child->thread_pid, h->slot->level);
+	f->child = task_number(child, h->slot->level);
 	f->is_thread = child->tgid != child->pid;
 	h->s->off = sizeof(*f);
 	send_scratch(h);

@@ -107,15 +107,18 @@ static __always_inline bool hand_take(struct hand *h, __u32 slot)
 	return h->slot && h->ring && h->s;
 }
 
-/* The number of a process where it is seen from this level; 0 where it is not. */
-static __always_inline __u32 pid_number(struct pid *pid, __u32 level)
+/* A task's number where it is seen from this level; 0 where it is not. */
+static __always_inline __u32 task_number(struct task_struct *t, __u32 level)
 {
+	/* a plain address: 6.1 does no sums with typed ones */
+	__u64 pid = (__u64)READ(task_struct, t, thread_pid);
 	__u32 nr = 0;
 
 	if (READ(pid, pid, level) < level)
 		return 0;
 	bpf_probe_read_kernel(&nr, sizeof(nr),
-		(char *)&pid->numbers[0] + level * bpf_core_type_size(struct upid));
+		(void *)(pid + bpf_core_field_offset(struct pid, numbers) +
+			 level * bpf_core_type_size(struct upid)));
 	return nr;
 }
 
@@ -126,9 +129,8 @@ static __always_inline void head_set(
 
 	head->ns = bpf_ktime_get_ns();
 	head->exec = h->group ? h->group->exec : 0;
-	head->task = pid_number(t->thread_pid, h->slot->level);
-	head->pid = t->pid == t->tgid ? head->task
-	                              : pid_number(t->group_leader->thread_pid, h->slot->level);
+	head->task = task_number(t, h->slot->level);
+	head->pid = t->pid == t->tgid ? head->task : task_number(t->group_leader, h->slot->level);
 	head->host_pid = t->tgid;
 	head->lost = h->slot->dropped;
 	head->ret = ret;

@@ -88,7 +88,7 @@ static __always_inline __u64 file_of(struct task_struct *t, __u32 fd)
 
 	if (fd >= fdt->max_fds)
 		return 0;
-	bpf_probe_read_kernel(&file, sizeof(file), fdt->fd + fd);
+	bpf_probe_read_kernel(&file, sizeof(file), READ(fdtable, fdt, fd) + fd);
 	return file;
 }
 
