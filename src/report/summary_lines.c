@@ -288,6 +288,8 @@ static void add_compared(struct summary *summary, struct str *out)
 	for (size_t i = 0; i < summary->changes.n; i++) {
 		const struct changes_counts *root = &summary->changes.roots[i];
 
+		if (root->counted && root->n_files == 0 && !root->unread)
+			continue; /* a home that is as it was made */
 		if (out->len)
 			str_puts(out, "; ");
 		if (names && root->cow) {

@@ -198,9 +198,7 @@ static void fold(struct command_list *list, const struct event *ev)
 	process_tree_take(list->tree, ev);
 	if (list->on_refusal && is_refusal(ev))
 		list->on_refusal(list->ctx, ev, process_tree_find(list->tree, ev->pid));
-	if (ev->kind == EVENT_PROCESS_FORK)
-		command_work_forget(list->work, ev->child_pid);
-	else if (ev->kind == EVENT_EXEC_START)
+	if (ev->kind == EVENT_EXEC_START)
 		exec_at(list, ev);
 	else if (ev->kind == EVENT_EXEC_END)
 		take_exec_end(list, ev);

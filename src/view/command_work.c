@@ -11,12 +11,6 @@
 
 #define CHUNKS_MAX (1 << 18) /* past these, outputs are only counted */
 
-/* How far the outputs of a process were told. */
-struct told {
-	size_t node;
-	int64_t bytes[2];
-};
-
 struct command_work {
 	struct intern *intern;
 	struct map *owners; /* to struct command_files */
@@ -35,7 +29,6 @@ struct command_work *command_work_new(void)
 	work->intern = intern_new();
 	work->owners = map_new();
 	work->seen = map_new();
-	work->told = map_new();
 	return work;
 }
 
@@ -50,14 +43,11 @@ void command_work_free(struct command_work *work)
 		free(((struct command_files *)value)->paths);
 		free(value);
 	}
-	for (size_t i = 0; map_next(work->told, &i, &key, &value);)
-		free(value);
 	for (size_t i = 0; i < work->n_chunks; i++)
 		str_done(&work->chunks[i].data);
 	free(work->chunks);
 	map_free(work->owners);
 	map_free(work->seen);
-	map_free(work->told);
 	intern_free(work->intern);
 	str_done(&work->key);
 	free(work);
@@ -137,34 +127,10 @@ static struct command_chunk *chunk_for(
 	return last;
 }
 
-void command_work_forget(struct command_work *work, int64_t pid)
-{
-	unsigned long long key = (unsigned long long)pid;
-
-	free(map_remove(work->told, map_int_key(&key)));
-}
-
-/* The counter is one program's, or of a process that was forked from it: bytes since the event before. */
-static int64_t count_new(struct command_work *work, size_t node, int stream, const struct event *ev)
-{
-	unsigned long long key = (unsigned long long)ev->pid;
-	void **slot = map_slot(work->told, map_int_key(&key));
-	struct told *told = *slot ? *slot : (*slot = new0(struct told));
-	int64_t before;
-
-	if (told->node != node)
-		*told = (struct told){.node = node};
-	before = told->bytes[stream];
-	if (!event_has(ev, bytes) || ev->bytes < before)
-		return (int64_t)ev->data.len;
-	told->bytes[stream] = ev->bytes;
-	return ev->bytes - before;
-}
-
 void command_work_add_output(struct command_work *work, size_t node, const struct event *ev)
 {
 	int stream = slice_is(ev->stream, "stderr");
-	int64_t written = count_new(work, node, stream, ev);
+	int64_t written = event_has(ev, bytes) ? ev->bytes : (int64_t)ev->data.len;
 	struct command_chunk *chunk = chunk_for(work, node, stream, ev->file);
 	size_t room;
 

@@ -34,8 +34,6 @@ struct slice command_work_written(const struct event *ev);
 void command_work_add_file(struct command_work *work, struct slice owner, struct slice path);
 const struct command_files *command_work_files(
 	const struct command_work *work, struct slice owner); /* NULL: none */
-/* A process with this pid begins: what was told of outputs was another's. */
-void command_work_forget(struct command_work *work, int64_t pid);
 void command_work_add_output(struct command_work *work, size_t node, const struct event *ev);
 size_t command_work_n_chunks(const struct command_work *work);
 const struct command_chunk *command_work_chunk(const struct command_work *work, size_t i);

@@ -337,7 +337,7 @@ static void add_what(struct str *out, const struct row *row)
 		return;
 	}
 	if (row->kind == ROW_CHANGE || row->kind == ROW_LIFE || row->kind == ROW_GAP)
-		str_printf(out, "%s ", row->verb);
+		str_printf(out, row->what.len ? "%s " : "%s", row->verb);
 	log_add_escaped(out, row->what);
 	if (row->to.len) {
 		str_puts(out, " -> ");
