@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +37,7 @@ enum {
 #define FD_LIMIT   65536
 #define PROBES_MAX 64
 #define FAILED     125
+#define READER_NICE (-15)
 
 static int open_init(struct err *err)
 {
@@ -80,6 +82,15 @@ static void harden(void)
 	umask(022);
 }
 
+/* On a busy host the reader of the ring must not wait behind what fills it. Not inherited by what runs inside. */
+static void go_first(void)
+{
+	struct sched_param none = {0};
+
+	if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0)
+		(void)setpriority(PRIO_PROCESS, 0, READER_NICE); /* refused: as any other process */
+}
+
 static void mark_cloexec(int first, int last)
 {
 	for (int fd = first; fd <= last; fd++)
@@ -96,6 +107,7 @@ static int run(const char *id, const char *state_dir, const char *run_dir)
 	scoped_str struct str host = {0};
 	struct err err;
 
+	go_first();
 	mark_cloexec(CONTROL_FD, LOCK_FD);
 	config.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD;
 	config.init_fd = open_init(&err);
