@@ -18,7 +18,7 @@ static void add_bash_options(struct str *out, const struct option_group *g)
 static void add_bash(struct str *out)
 {
 	str_puts(out, "# source <(cloche completion bash)\n_cloche() {\n"
-		      "\tlocal word=${COMP_WORDS[COMP_CWORD]} verb= i options\n"
+		      "\tlocal word=${COMP_WORDS[COMP_CWORD]} verb='' i options\n"
 		      "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
 		      "\t\t[[ ${COMP_WORDS[i]} == -* ]] || { verb=${COMP_WORDS[i]}; break; }\n"
 		      "\tdone\n\toptions=\"");

@@ -277,6 +277,8 @@ static void test_tables(void **state)
 		usage_add_verb(&help, verb_table[i]);
 		assert_non_null(strstr(help.p, verb_table[i]->help));
 		assert_ptr_equal(verb_find(verb_table[i]->name), verb_table[i]);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(verb_table[k]->name, verb_table[i]->name);
 	}
 }
 
