@@ -91,7 +91,8 @@ size_t redact_rules_token(struct slice text)
 	for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
 		size_t start, tail;
 
-		if (tokens[i].prefix[0] != text.p[0] || !slice_starts(text, tokens[i].prefix))
+		if (tokens[i].prefix[0] != text.p[0] || text.len < 2 ||
+			tokens[i].prefix[1] != text.p[1] || !slice_starts(text, tokens[i].prefix))
 			continue;
 		start = strlen(tokens[i].prefix);
 		tail = tail_len(text, start);

@@ -4,9 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "event/event_json.h"
+#include "util/jsonw.h"
 
 static void test_round_trip(void **state)
 {
@@ -40,6 +42,37 @@ static void test_round_trip(void **state)
 	assert_string_equal(out.p, again.p);
 }
 
+/* The writer's fast way must say what jsonw says, wherever in a word the odd byte stands. */
+static void test_same_as_jsonw(void **state)
+{
+	static const unsigned char odd[] = {0, 0x1f, 0x20, '"', '\\', 0x7e, 0x7f, 0x80, 0xa0, 0xff};
+	char text[32];
+
+	for (size_t len = 1; len <= 20; len++) {
+		for (size_t i = 0; i < len * sizeof(odd); i++) {
+			struct event ev = {.kind = EVENT_FILE_OPEN};
+			scoped_str struct str line = {0}, want = {0};
+			struct jsonw j = jsonw_to(&want);
+			struct slice value = {.p = text, .len = len};
+			struct event_list list = {.items = &value, .n = 1};
+
+			memset(text, '!', sizeof(text));
+			text[i / sizeof(odd)] = (char)odd[i % sizeof(odd)];
+			event_set(&ev, path, value);
+			event_set(&ev, argv, list);
+			event_json_write(&line, &ev, slice_of("s"));
+			str_puts(&want, "{\"v\":1,\"sandbox\":\"s\",\"seq\":0,\"guest_ns\":0,"
+					"\"wall_ms\":0,\"kind\":\"file.open\"");
+			j.comma = true;
+			jsonw_kslice(&j, "path", value);
+			jsonw_klist(&j, "argv", &value, 1);
+			jsonw_object_end(&j);
+			assert_string_equal(line.p, want.p);
+			assert_int_equal(line.len, want.len);
+		}
+	}
+}
+
 static void test_bad_lines(void **state)
 {
 	static const struct {
@@ -64,8 +97,8 @@ static void test_bad_lines(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad_lines)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_same_as_jsonw), cmocka_unit_test(test_bad_lines)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
