@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Observes one command without a box: makes a cgroup, runs the command in it, prints the events as lines.
  *
- * trace [-q] [-w] COMMAND [ARG...]: -q counts instead of printing, -w waits for the group to be empty and
- * not only for the command. Root only. The pins lie in CLOCHE_RUN (default /run/cloche). */
+ * trace [-q] [-w] [-x] COMMAND [ARG...]: -q counts instead of printing, -w waits for the group to be empty and
+ * not only for the command, -x dies after it without having looked. trace -s prints what that one left. Root only. The pins lie in CLOCHE_RUN (default /run/cloche). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -30,7 +30,7 @@ struct printer {
 	struct event_sink sink;
 	struct str line;
 	uint64_t seq;
-	bool quiet;
+	bool quiet, dies;
 	size_t kinds[EVENT_N_KINDS];
 	int64_t late_ns; /* the longest from happening to here */
 	int64_t start_ns;
@@ -70,6 +70,15 @@ static pid_t start(int cgroup_fd, char **argv)
 		return (pid_t)pid;
 	execvp(argv[0], argv);
 	_exit(127);
+}
+
+static const char *pin_dir(struct str *path)
+{
+	const char *run_dir = getenv("CLOCHE_RUN");
+
+	str_reset(path);
+	str_printf(path, "%s/bpf", run_dir ? run_dir : "/run/cloche");
+	return path->p;
 }
 
 static bool is_populated(int cgroup_fd)
@@ -136,14 +145,13 @@ static void print_counts(const struct printer *p, const struct observer *o)
 /* The group exists; runs the command in it. */
 static int run_in(struct printer *p, const char *group, char **argv, bool wait_all, struct err *err)
 {
-	const char *run_dir = getenv("CLOCHE_RUN") ? getenv("CLOCHE_RUN") : "/run/cloche";
-	scoped_mem char *pin_dir = mem_printf("%s/bpf", run_dir);
+	scoped_str struct str pins = {0};
 	scoped_fd int root = open("/", O_PATH | O_CLOEXEC),
 		      cgroup_fd = open(group, O_DIRECTORY | O_CLOEXEC);
 	scoped(observer) struct observer *o = NULL;
 	struct observer_config config = {
 		.id = SANDBOX_ID,
-		.pin_dir = pin_dir,
+		.pin_dir = pin_dir(&pins),
 		.root_fd = root,
 		.sources = OBSERVER_PROCESSES | OBSERVER_FILES | OBSERVER_OUTPUTS,
 		.sink = &p->sink,
@@ -163,11 +171,28 @@ static int run_in(struct printer *p, const char *group, char **argv, bool wait_a
 	pid = start(cgroup_fd, argv);
 	if (pid < 0)
 		return err_set(err, -errno, "clone: %m");
+	if (p->dies) {
+		(void)waitpid(pid, &status, 0);
+		(void)rmdir(group);
+		_exit(0);
+	}
 	watch(o, pid, cgroup_fd, wait_all, &status);
 	r = observer_drain_exit(o, pid, 1000);
 	observer_remove_cgroup(o, st.st_ino);
 	print_counts(p, o);
 	return r < 0 ? err_set(err, r, "drain: %m") : status;
+}
+
+static int salvage(struct printer *p)
+{
+	scoped_str struct str pins = {0};
+	struct err err = {0};
+	int r = observer_salvage(pin_dir(&pins), SANDBOX_ID, &p->sink, &err);
+
+	str_done(&p->line);
+	if (r < 0)
+		fprintf(stderr, "trace: %s\n", err.msg);
+	return r < 0 ? 125 : 0;
 }
 
 int main(int argc, char **argv)
@@ -178,9 +203,12 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	int c, r;
 
-	while ((c = getopt(argc, argv, "+qw")) != -1) {
+	while ((c = getopt(argc, argv, "+qwxs")) != -1) {
 		p.quiet |= c == 'q';
 		wait_all |= c == 'w';
+		p.dies |= c == 'x';
+		if (c == 's')
+			return salvage(&p);
 	}
 	if (optind == argc)
 		return 2;

@@ -339,6 +339,21 @@ for n, a in ((165, (b'a', b'/tmp', b'tmpfs', 0, 0)), (272, (0x20000,)), (321, (5
 	assert seen.of('sandbox.refused')[1]['args'][0] == '0x20000'
 
 
+def test_what_a_dead_reader_left_is_salvaged(run_dir, tmp_path):
+	def call(*args):
+		return subprocess.run([TRACE, *args], capture_output=True, check=True, cwd=tmp_path, timeout=60,
+			env={**harness.CLEAN_ENV, 'CLOCHE_RUN': str(run_dir)})
+	pins = pathlib.Path(run_dir, 'bpf')
+	call('-x', '/bin/sh', '-c', 'echo > made; exit 7')
+	assert list(pins.glob('*/link_*')) and list(pins.glob('*/ring_*'))
+	events = [json.loads(line) for line in call('-s').stdout.splitlines()]
+	assert [e['path'] for e in events if e.get('created')] == [f'{tmp_path}/made']
+	assert [e['code'] for e in events if e['kind'] == 'process.exit'] == [7]
+	assert all(e['exec'] == 'ex_0000000000000000' and e['guest_ns'] > 0 for e in events)
+	assert not list(pins.glob('*/link_*')) and not list(pins.glob('*/ring_*'))
+	assert call('-s').stdout == b''
+
+
 def test_nothing_stays_attached(run_dir, trace):
 	trace('/bin/true')
 	assert not list(pathlib.Path(run_dir, 'bpf').glob('*/link_*')) and not list(pathlib.Path(run_dir, 'bpf').glob('*/ring_*'))
