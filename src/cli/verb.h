@@ -43,9 +43,12 @@ const struct verb *verb_find(const char *name); /* NULL where there is none */
 /* For a name that is none: a sentence with the nearest one, or with the part it comes with. */
 int verb_refuse(const char *name, struct err *err);
 
+extern const struct verb verb_apply;
+extern const struct verb verb_changes;
 extern const struct verb verb_commands;
 extern const struct verb verb_completion;
 extern const struct verb verb_create;
+extern const struct verb verb_discard;
 extern const struct verb verb_doctor;
 extern const struct verb verb_events;
 extern const struct verb verb_exec;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/attach.h"
+#include "cli/pending.h"
 #include "cli/run_options.h"
 
 #include "cli/summary_source.h"
@@ -42,6 +43,14 @@ static int stop(struct session *session, struct err *err)
 {
 	return session_ask(
 		session, "stop", slice_of("{\"reason\":\"its command ended\"}"), NULL, err);
+}
+
+static int take_over(const struct cli *cli, const struct run_options *o, const char *id, int status,
+	struct err *err)
+{
+	if (o->apply == RUN_APPLY_NO || (o->apply == RUN_APPLY_ON_SUCCESS && status != 0))
+		return 0;
+	return pending_apply_all(cli, id, err);
 }
 
 /* What comes after the command: the summary, on stderr and where asked in a file, and --fail-on. */
@@ -97,6 +106,8 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0)
 		r = stop(&session, err);
 	session_done(&session);
+	if (r == 0)
+		r = take_over(cli, o, id, outcome.exit_status, err);
 	return r < 0 ? r : conclude(cli, o, id, outcome.exit_status, err);
 }
 

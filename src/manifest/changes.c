@@ -391,30 +391,26 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 	return 0;
 }
 
-static struct slice *keep_names(size_t (*get)(void *, struct slice, struct slice *, size_t),
-	void *data, struct slice path, size_t *ret_n)
+static void join_one(struct change *c, const struct changes_writers *w, struct slice path)
 {
-	struct slice names[WRITERS_MAX];
-	size_t n = get ? get(data, path, names, WRITERS_MAX) : 0;
-	struct slice *kept = n > 0 ? new0_n(struct slice, n) : NULL;
+	int64_t processes[WRITERS_MAX];
+	struct slice execs[WRITERS_MAX];
 
-	if (n > 0)
-		memcpy(kept, names, n * sizeof(*kept));
-	*ret_n = n;
-	return kept;
+	c->n_processes = w->processes(w->data, path, processes, WRITERS_MAX);
+	c->n_execs = w->execs(w->data, path, execs, WRITERS_MAX);
+	free(c->processes);
+	free(c->execs);
+	c->processes = mem_copy(processes, c->n_processes * sizeof(*processes));
+	c->execs = mem_copy(execs, c->n_execs * sizeof(*execs));
 }
 
 void changes_join(struct changes *changes, const struct changes_writers *writers)
 {
 	for (size_t i = 0; i < changes->n_items; i++) {
-		struct change *c = &changes->items[i];
 		scoped_str struct str path = {0};
 
-		free(c->processes);
-		free(c->execs);
-		path_resolve(slice_of(changes->root), slice_of(changes_shown_path(c)), &path);
-		c->processes = keep_names(
-			writers->processes, writers->data, str_slice(&path), &c->n_processes);
-		c->execs = keep_names(writers->execs, writers->data, str_slice(&path), &c->n_execs);
+		path_resolve(slice_of(changes->root),
+			slice_of(changes_shown_path(&changes->items[i])), &path);
+		join_one(&changes->items[i], writers, str_slice(&path));
 	}
 }

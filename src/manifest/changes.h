@@ -59,9 +59,10 @@ struct change {
 	char *from; /* RENAMED: its old path. Others inside a renamed folder: the path there. Else NULL */
 	char *data; /* where below its data lies, for a file that has none of its own above; else NULL */
 	struct change_side before, after;
-	char state[DIGEST_HEX_SIZE];     /* of the upper's side, for the journal */
-	size_t skipped_len;              /* SKIPPED: this much of path is the skipped folder */
-	struct slice *processes, *execs; /* who wrote it: changes_join(); borrowed from there */
+	char state[DIGEST_HEX_SIZE]; /* of the upper's side, for the journal */
+	size_t skipped_len;          /* SKIPPED: this much of path is the skipped folder */
+	int64_t *processes;          /* who wrote it: changes_join() */
+	struct slice *execs;         /* borrowed from there */
 	size_t n_processes, n_execs;
 };
 
@@ -105,7 +106,7 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list);
 /* Who wrote a path (absolute, inside): fills up to max and returns how many. Slices must live as long
  * as the changes. */
 struct changes_writers {
-	size_t (*processes)(void *data, struct slice path, struct slice *ret, size_t max);
+	size_t (*processes)(void *data, struct slice path, int64_t *ret, size_t max);
 	size_t (*execs)(void *data, struct slice path, struct slice *ret, size_t max);
 	void *data;
 };

@@ -138,7 +138,11 @@ static void write_change(struct jsonw *j, const struct changes *changes, const s
 	if (c->flags & CHANGE_UNREAD)
 		jsonw_kbool(j, "unread", true);
 	jsonw_klist(j, "execs", c->execs, c->n_execs);
-	jsonw_klist(j, "processes", c->processes, c->n_processes);
+	jsonw_key(j, "processes");
+	jsonw_array(j);
+	for (size_t i = 0; i < c->n_processes; i++)
+		jsonw_int(j, c->processes[i]);
+	jsonw_array_end(j);
 	jsonw_object_end(j);
 }
 

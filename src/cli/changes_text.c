@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/changes_text.h"
+
+#include <string.h>
+
+#include "util/base64.h"
+#include "util/log.h"
+
+static const struct {
+	const char *key, *letter, *color;
+} kinds[] = {
+	{"added", "A", VIEW_GREEN},
+	{"removed", "D", VIEW_RED},
+	{"changed", "M", VIEW_YELLOW},
+	{"renamed", "R", VIEW_YELLOW},
+	{"mode_changed", "m", VIEW_YELLOW},
+};
+
+/* The bytes of a member, exact where they are no text. */
+static void get_bytes(const json_t *object, const char *key, struct str *out)
+{
+	scoped_str struct str b64_key = {0};
+	const char *b64;
+
+	str_reset(out);
+	str_printf(&b64_key, "%s_b64", key);
+	b64 = json_string_value(json_object_get(object, b64_key.p));
+	if (b64 && base64_decode(slice_of(b64), out) == 0)
+		return;
+	str_puts(out, json_is_string(json_object_get(object, key))
+			      ? json_string_value(json_object_get(object, key))
+			      : "");
+}
+
+static void add_path(struct str *out, const json_t *object, const char *key, const char *root)
+{
+	scoped_str struct str path = {0};
+	size_t len = strlen(root);
+
+	get_bytes(object, key, &path);
+	if (len > 1 && path.len > len && memcmp(path.p, root, len) == 0 && path.p[len] == '/')
+		log_add_escaped(
+			out, (struct slice){.p = path.p + len + 1, .len = path.len - len - 1});
+	else
+		log_add_escaped(out, str_slice(&path));
+}
+
+static void add_pair(struct str *out, const json_t *change, const char *before, const char *after)
+{
+	const char *a = json_string_value(json_object_get(change, before));
+	const char *b = json_string_value(json_object_get(change, after));
+
+	if (a && b)
+		str_printf(out, "  %s -> %s", a, b);
+	else if (b)
+		str_printf(out, "  %s", b);
+}
+
+static void add_details(struct str *out, const json_t *change)
+{
+	const char *type = json_string_value(json_object_get(change, "type"));
+
+	if (type && strcmp(type, "link") == 0) {
+		scoped_str struct str target = {0};
+
+		get_bytes(change, "target", &target);
+		if (target.len == 0)
+			get_bytes(change, "target_before", &target);
+		str_puts(out, " -> ");
+		log_add_escaped(out, str_slice(&target));
+	} else if (type) {
+		str_printf(out, "  (%s)", type);
+	}
+	add_pair(out, change, "mode_before", "mode");
+	if (json_object_get(change, "owner")) {
+		str_puts(out, "  owner");
+		add_pair(out, change, "owner_before", "owner");
+	}
+	if (json_is_true(json_object_get(change, "attributes")))
+		str_puts(out, "  attributes");
+	if (json_is_true(json_object_get(change, "capabilities")))
+		str_puts(out, "  with capabilities");
+}
+
+static size_t add_kinds(
+	struct str *out, const struct view_style *style, const json_t *root, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		const json_t *list = json_object_get(root, kinds[k].key), *change;
+		size_t i;
+
+		json_array_foreach(list, i, change)
+		{
+			str_puts(out, "  ");
+			view_text_add_color(out, style, kinds[k].color, slice_of(kinds[k].letter));
+			str_putc(out, ' ');
+			if (json_object_get(change, "from")) {
+				add_path(out, change, "from", name);
+				str_puts(out, " -> ");
+			}
+			add_path(out, change, "path", name);
+			add_details(out, change);
+			str_putc(out, '\n');
+			n++;
+		}
+	}
+	return n;
+}
+
+static void add_upper_word(struct str *out, const char *word)
+{
+	for (; word && *word; word++)
+		str_putc(out, (char)(*word >= 'a' && *word <= 'z' ? *word - 32 : *word));
+}
+
+/* ".git: 34 changed, hooks/pre-commit ADDED" */
+static size_t add_skipped(struct str *out, const json_t *root, const char *name)
+{
+	const json_t *folder, *note, *list = json_object_get(root, "skipped");
+	size_t i, k;
+
+	json_array_foreach(list, i, folder)
+	{
+		scoped_str struct str path = {0};
+
+		get_bytes(folder, "path", &path);
+		str_puts(out, "  ");
+		add_path(out, folder, "path", name);
+		str_printf(out, ": %lld changed",
+			(long long)json_integer_value(json_object_get(folder, "count")));
+		json_array_foreach(json_object_get(folder, "notable"), k, note)
+		{
+			str_puts(out, ", ");
+			add_path(out, note, "path", path.p);
+			str_putc(out, ' ');
+			add_upper_word(out, json_string_value(json_object_get(note, "change")));
+		}
+		str_putc(out, '\n');
+	}
+	return json_array_size(list);
+}
+
+static void add_notes(struct str *out, const struct view_style *style, const json_t *root,
+	const char *name, const char *key, const char *words)
+{
+	const json_t *note;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, key), i, note)
+	{
+		const char *reason = json_string_value(json_object_get(note, "reason"));
+
+		str_puts(out, "  ");
+		view_text_add_color(out, style, VIEW_YELLOW, slice_of(words));
+		str_putc(out, ' ');
+		add_path(out, note, "path", name);
+		if (reason)
+			str_printf(out, " (%s)", reason);
+		str_putc(out, '\n');
+	}
+}
+
+void changes_text_add(struct str *out, const struct view_style *style, const json_t *root)
+{
+	scoped_str struct str name = {0}, body = {0};
+	const char *unread = json_string_value(json_object_get(root, "unread"));
+	size_t n;
+
+	get_bytes(root, "root", &name);
+	n = add_kinds(&body, style, root, name.p) + add_skipped(&body, root, name.p);
+	log_add_escaped(out, str_slice(&name));
+	if (json_object_get(root, "files"))
+		str_printf(out, ": %lld of the agent's own",
+			(long long)json_integer_value(json_object_get(root, "files")));
+	else if (n == 0 && !unread)
+		str_puts(out, " unchanged");
+	if (json_is_false(json_object_get(root, "pending")))
+		str_puts(out, " (as it was at the end: nothing of it is pending)");
+	str_putc(out, '\n');
+	str_add(out, body.p, body.len);
+	add_notes(out, style, root, name.p, "runs_on_host", "REVIEW runs on the host:");
+	add_notes(out, style, root, name.p, "host_changed", "REVIEW the host changed it too:");
+	if (unread) {
+		str_puts(out, "  not all could be read: ");
+		log_add_escaped(out, slice_of(unread));
+		str_putc(out, '\n');
+	}
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/pending.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "cli/apply_notes.h"
+#include "cli/records.h"
+#include "launcher/ledger.h"
+#include "manifest/apply_plan.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "view/file_table.h"
+
+struct pending_writers {
+	struct file_table *table;
+};
+
+static bool is_alive(const struct cli *cli, const char *id)
+{
+	scoped_mem char *path = mem_printf("%s/sandboxes/%s/control.sock", cli->state_dir, id);
+
+	return access(path, F_OK) == 0;
+}
+
+static int lock(const char *dir, int *ret_fd, struct err *err)
+{
+	scoped_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_set(err, -errno, "open '%s': %m", dir);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_set(err, -EBUSY, "another apply or discard of it is at work: try again");
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* The root's own folders are gone with the sandbox: the record holds what they were. */
+static void keep_what_is_there(struct pending *pending)
+{
+	struct changes_list *list = &pending->list;
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (list->roots[i]->cow || pending->is_live)
+			list->roots[n++] = list->roots[i];
+		else
+			changes_free(list->roots[i]);
+	}
+	list->n = n;
+}
+
+static int read_set(struct pending *pending, const char *dir, bool to_write, struct err *err)
+{
+	int r = to_write ? lock(dir, &pending->lock_fd, err) : 0;
+
+	if (r == 0)
+		r = change_set_open(dir, &pending->set, err);
+	if (r == 0)
+		r = changes_read_all(pending->set, &pending->list, err);
+	if (r == 0)
+		keep_what_is_there(pending);
+	return r;
+}
+
+int pending_open(const struct cli *cli, const char *name, bool to_write, struct pending *ret,
+	struct err *err)
+{
+	scoped(reader) struct reader *reader = NULL;
+	scoped_mem char *dir = NULL;
+	int r;
+
+	*ret = (struct pending){.lock_fd = -1};
+	r = records_resolve(cli, name, ret->id, err);
+	if (r == 0)
+		r = records_open(cli, ret->id, &reader, err); /* refuses another user's */
+	if (r < 0)
+		return r;
+	if (to_write && geteuid() != 0)
+		return err_set(err, -EPERM, "this writes to the host's folders: run it with sudo");
+	dir = mem_printf("%s/changes/%s", cli->state_dir, ret->id);
+	ret->is_live = is_alive(cli, ret->id);
+	if (geteuid() != 0 || access(dir, F_OK) < 0)
+		return 0;
+	return read_set(ret, dir, to_write, err);
+}
+
+void pending_done(struct pending *pending)
+{
+	changes_list_done(&pending->list);
+	change_set_free(pending->set);
+	pending->set = NULL;
+	if (pending->writers)
+		file_table_free(pending->writers->table);
+	free(pending->writers);
+	pending->writers = NULL;
+	scoped_close(&pending->lock_fd);
+	pending->lock_fd = -1;
+}
+
+static size_t find_processes(void *data, struct slice path, int64_t *ret, size_t max)
+{
+	const struct pending_writers *w = data;
+	const struct file_entry *e = file_table_find(w->table, path);
+	size_t n = e && e->processes.n < max ? e->processes.n : max;
+
+	if (!e || n == 0)
+		return 0;
+	memcpy(ret, e->processes.ids, n * sizeof(*ret));
+	return n;
+}
+
+static size_t find_execs(void *data, struct slice path, struct slice *ret, size_t max)
+{
+	const struct pending_writers *w = data;
+	const struct file_entry *e = file_table_find(w->table, path);
+	size_t n = 0;
+
+	for (; e && n < max && n < e->execs.n; n++)
+		ret[n] = file_table_exec(w->table, e->execs.ids[n]);
+	return n;
+}
+
+/* Who only looked at a file did not change it. */
+static bool writes(const struct event *ev)
+{
+	if (event_has(ev, result) && ev->result != 0)
+		return false;
+	return ev->kind != EVENT_FILE_OPEN || !slice_is(ev->access, "read") ||
+	       (event_has(ev, created) && ev->created) || (event_has(ev, truncate) && ev->truncate);
+}
+
+int pending_join(const struct cli *cli, struct pending *pending, struct err *err)
+{
+	static const struct view_filter all = {.noise = true, .internal = true};
+	struct changes_writers writers = {.processes = find_processes, .execs = find_execs};
+	scoped(reader) struct reader *reader = NULL;
+	const struct event *ev;
+	int r = records_open(cli, pending->id, &reader, err);
+
+	if (r < 0)
+		return r;
+	pending->writers = new0(struct pending_writers);
+	pending->writers->table = file_table_new(&all);
+	while ((r = reader_next(reader, &ev, err)) == 1)
+		if (writes(ev))
+			file_table_add(pending->writers->table, ev);
+	if (r < 0)
+		return r;
+	(void)file_table_settle(pending->writers->table);
+	writers.data = pending->writers;
+	for (size_t i = 0; i < pending->list.n; i++)
+		changes_join(pending->list.roots[i], &writers);
+	return 0;
+}
+
+static bool names_something(const struct changes *changes, const char *path)
+{
+	for (size_t i = 0; i < changes->n_items; i++)
+		if (apply_plan_names(&changes->items[i], path))
+			return true;
+	return false;
+}
+
+/* The mount that a path lies in: where several might, the first in which it names a change. */
+static int place_path(const struct pending *pending, const char *cwd, const char *arg,
+	struct pending_paths *paths)
+{
+	size_t best = SIZE_MAX;
+	scoped_mem char *best_path = NULL;
+
+	for (size_t i = 0; i < pending->list.n; i++) {
+		const struct changes *changes = pending->list.roots[i];
+		char *path;
+
+		if (!changes->cow || apply_resolve_path(changes, cwd, arg, &path) < 0)
+			continue;
+		if (best != SIZE_MAX && !names_something(changes, path)) {
+			free(path);
+			continue;
+		}
+		if (best != SIZE_MAX && names_something(pending->list.roots[best], best_path)) {
+			free(path);
+			break;
+		}
+		free(best_path);
+		best_path = path;
+		best = i;
+	}
+	if (best == SIZE_MAX)
+		return -ENOENT;
+	paths[best].paths = mem_grow(paths[best].paths, paths[best].n + 1, sizeof(char *));
+	paths[best].paths[paths[best].n++] = take(&best_path);
+	return 0;
+}
+
+int pending_sort_paths(const struct pending *pending, char **args, size_t n_args,
+	struct pending_paths **ret_paths, struct err *err)
+{
+	struct pending_paths *paths = new0_n(struct pending_paths, pending->list.n + 1);
+	scoped_mem char *cwd = getcwd(NULL, 0);
+
+	for (size_t i = 0; i < n_args; i++) {
+		if (place_path(pending, cwd ? cwd : "/", args[i], paths) == 0)
+			continue;
+		pending_paths_free(paths, pending->list.n);
+		return err_set(err, -ENOENT,
+			"'%s' lies in no folder that the sandbox had as a copy", args[i]);
+	}
+	*ret_paths = paths;
+	return 0;
+}
+
+void pending_paths_free(struct pending_paths *paths, size_t n_roots)
+{
+	for (size_t i = 0; paths && i < n_roots; i++) {
+		for (size_t k = 0; k < paths[i].n; k++)
+			free(paths[i].paths[k]);
+		free(paths[i].paths);
+	}
+	free(paths);
+}
+
+int pending_enter_ledger(
+	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err)
+{
+	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
+	scoped_mem char *detail = mem_printf("%zu changes", n_files);
+	struct ledger_line line = {
+		.act = act, .sandbox = id, .actor = actor, .detail = detail, .owner = cli->uid};
+
+	return ledger_append(cli->state_dir, &line, err);
+}
+
+int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
+{
+	const struct apply_options options = {0};
+	struct pending pending;
+	scoped_str struct str text = {0};
+	size_t n_done = 0;
+	int r = pending_open(cli, id, true, &pending, err);
+
+	for (size_t i = 0; r == 0 && i < pending.list.n; i++) {
+		struct apply_report report;
+
+		if (!pending.list.roots[i]->cow)
+			continue;
+		r = apply_changes(pending.set, pending.list.roots[i], &options, &report, err);
+		n_done += report.counts[APPLY_DONE] + report.counts[APPLY_LESS];
+		apply_notes_add(&text, &report, false);
+		apply_report_done(&report);
+	}
+	if (n_done > 0 && r == 0)
+		r = pending_enter_ledger(cli, pending.id, "apply", n_done, err);
+	if (text.len > 0)
+		(void)fdio_write_all(STDERR_FILENO, text.p, text.len);
+	pending_done(&pending);
+	return r;
+}

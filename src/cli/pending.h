@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's change set, for the verbs that show it, take it over or throw it away. */
+#ifndef CLI_PENDING_H
+#define CLI_PENDING_H
+
+#include "cli/cli.h"
+#include "manifest/apply.h"
+#include "manifest/changes.h"
+#include "util/err.h"
+#include "util/id.h"
+
+struct pending {
+	char id[ID_SIZE];
+	struct change_set *set; /* NULL: there is none any more, or it is not for us to read */
+	struct changes_list
+		list; /* its cow mounts, and the root's own folders while they are there */
+	struct pending_writers *writers; /* who wrote what, once joined */
+	bool is_live;                    /* the sandbox still runs */
+	int lock_fd;
+};
+
+/* Finds the sandbox, refuses another user's, and reads what changed. to_write: needs root, and keeps others from
+ * writing meanwhile. Release with pending_done() whatever it returned. */
+int pending_open(const struct cli *cli, const char *name, bool to_write, struct pending *ret,
+	struct err *err);
+void pending_done(struct pending *pending);
+
+/* Adds who wrote what from the record's events. */
+int pending_join(const struct cli *cli, struct pending *pending, struct err *err);
+
+/* Paths as a user gives them (NULL-free list of n; 0: all), sorted by the mount they lie in. */
+struct pending_paths {
+	char **paths; /* below the root of the mount */
+	size_t n;
+};
+/* One for each root of the list. A path that lies in none is an error with a sentence. */
+int pending_sort_paths(const struct pending *pending, char **args, size_t n_args,
+	struct pending_paths **ret_paths, struct err *err);
+void pending_paths_free(struct pending_paths *paths, size_t n_roots);
+
+/* Takes all over, as run --apply does; says on stderr what stayed behind. */
+int pending_apply_all(const struct cli *cli, const char *id, struct err *err);
+
+/* Who did what to the change set goes into the ledger. */
+int pending_enter_ledger(
+	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche apply: takes what a sandbox changed in a cow mount over into the host's folder. */
+#include <errno.h>
+#include <stddef.h>
+
+#include "cli/apply_notes.h"
+#include "cli/pending.h"
+#include "cli/verb.h"
+
+struct apply_verb_options {
+	bool force;
+};
+
+static const struct option table[] = {
+	{"force", 0, NULL, "also over what the host has changed meanwhile", OPTION_ON,
+		offsetof(struct apply_verb_options, force)},
+	{"branch", 0, "NAME", "commits as a branch", OPTION_LATER},
+	{NULL},
+};
+static const struct option_group groups[] = {{"Apply", table}, {NULL}};
+
+struct totals {
+	size_t counts[APPLY_N_RESULTS];
+	struct str text; /* lines, or elements of a list */
+};
+
+static int apply_root(const struct cli *cli, struct pending *pending, size_t i,
+	const struct apply_options *options, struct totals *totals, struct err *err)
+{
+	const struct changes *changes = pending->list.roots[i];
+	struct apply_report report;
+	int r = apply_changes(pending->set, changes, options, &report, err);
+
+	for (size_t k = 0; k < APPLY_N_RESULTS; k++)
+		totals->counts[k] += report.counts[k];
+	totals->counts[APPLY_REFUSED] += report.n_unmatched;
+	if (cli->json || cli->jsonl) {
+		if (totals->text.len > 0)
+			str_putc(&totals->text, cli->json ? ',' : '\n');
+		apply_notes_json(&totals->text, changes->root, &report);
+	} else {
+		apply_notes_add(&totals->text, &report, true);
+	}
+	apply_report_done(&report);
+	return r;
+}
+
+static int apply_roots(const struct cli *cli, const struct apply_verb_options *o,
+	struct pending *pending, const struct pending_paths *paths, size_t n_args,
+	struct totals *totals, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < pending->list.n; i++) {
+		const struct apply_options options = {.paths = (const char *const *)paths[i].paths,
+			.n_paths = paths[i].n,
+			.force = o->force,
+			.is_live = pending->is_live};
+
+		if (pending->list.roots[i]->cow && (n_args == 0 || paths[i].n > 0))
+			r = apply_root(cli, pending, i, &options, totals, err);
+	}
+	return r;
+}
+
+static void add_total(struct str *out, const struct totals *totals)
+{
+	const size_t *n = totals->counts;
+	size_t done = n[APPLY_DONE] + n[APPLY_LESS];
+
+	if (done + n[APPLY_DROPPED] + n[APPLY_LEFT] + n[APPLY_REFUSED] == 0) {
+		str_puts(out, "nothing to apply\n");
+		return;
+	}
+	str_printf(out, "%zu applied", done);
+	if (n[APPLY_DROPPED] > 0)
+		str_printf(out, ", %zu dropped", n[APPLY_DROPPED]);
+	if (n[APPLY_LEFT] > 0)
+		str_printf(out, ", %zu left for you to name", n[APPLY_LEFT]);
+	if (n[APPLY_REFUSED] > 0)
+		str_printf(out, ", %zu refused", n[APPLY_REFUSED]);
+	str_putc(out, '\n');
+}
+
+/* What was done is told even where the rest failed. */
+static int print_totals(const struct cli *cli, struct totals *totals, struct err *err)
+{
+	scoped_str struct str out = {0};
+
+	if (cli->json)
+		str_putc(&out, '[');
+	str_add(&out, totals->text.p, totals->text.len);
+	if (cli->json)
+		str_putc(&out, ']');
+	if (cli->json || (cli->jsonl && out.len > 0))
+		str_putc(&out, '\n');
+	if (!cli->json && !cli->jsonl)
+		add_total(&out, totals);
+	return cli_print(&out, err);
+}
+
+static int apply_pending(const struct cli *cli, const struct apply_verb_options *o,
+	struct pending *pending, char **args, size_t n_args, struct err *err)
+{
+	struct totals totals = {0};
+	struct pending_paths *paths = NULL;
+	struct err ignored;
+	size_t done;
+	int r = pending->set ? pending_sort_paths(pending, args, n_args, &paths, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (pending->set)
+		r = apply_roots(cli, o, pending, paths, n_args, &totals, err);
+	pending_paths_free(paths, pending->list.n);
+	done = totals.counts[APPLY_DONE] + totals.counts[APPLY_LESS];
+	if (done > 0 && r == 0)
+		r = pending_enter_ledger(cli, pending->id, "apply", done, err);
+	if (print_totals(cli, &totals, r < 0 ? &ignored : err) < 0 && r == 0)
+		r = -EIO;
+	str_done(&totals.text);
+	if (r < 0)
+		return r;
+	return totals.counts[APPLY_REFUSED] > 0 ? CLI_NO : 0;
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct pending pending;
+	int r = pending_open(cli, args[0], true, &pending, err);
+
+	if (r == 0)
+		r = apply_pending(cli, options, &pending, args + 1, n_args - 1, err);
+	pending_done(&pending);
+	return r;
+}
+
+const struct verb verb_apply = {
+	.name = "apply",
+	.class = VERB_FILES,
+	.usage = "ID [PATH...]",
+	.help = "take what a sandbox changed over into your folder",
+	.text = "Without PATH everything comes over but what the host would run by itself (hooks, "
+                "CI\n"
+		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
+		"What the host changed meanwhile is refused, and the exit status is 1 then.",
+	.groups = groups,
+	.options_size = sizeof(struct apply_verb_options),
+	.min_args = 1,
+	.max_args = VERB_MANY,
+	.run = run,
+};

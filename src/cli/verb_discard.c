@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche discard: throws away what a sandbox changed in its cow mounts. */
+#include <errno.h>
+
+#include "cli/pending.h"
+#include "cli/verb.h"
+#include "manifest/apply_plan.h"
+#include "manifest/discard.h"
+#include "util/jsonw.h"
+#include "util/log.h"
+
+static bool is_named(const struct change *c, const struct pending_paths *paths)
+{
+	for (size_t i = 0; i < paths->n; i++)
+		if (apply_plan_names(c, paths->paths[i]))
+			return true;
+	return paths->n == 0;
+}
+
+static void add_names(
+	const struct changes *changes, const struct pending_paths *paths, struct str *out)
+{
+	for (size_t i = 0; i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+
+		if (!changes_is_listed(c) || !is_named(c, paths))
+			continue;
+		str_puts(out, "discarded ");
+		log_add_escaped(out, slice_of(changes_shown_path(c)));
+		str_putc(out, '\n');
+	}
+}
+
+static int discard_roots(struct pending *pending, const struct pending_paths *paths, size_t n_args,
+	struct str *out, size_t *ret_n, struct err *err)
+{
+	int r = 0;
+
+	*ret_n = 0;
+	for (size_t i = 0; r == 0 && i < pending->list.n; i++) {
+		const struct changes *changes = pending->list.roots[i];
+		size_t n = 0;
+
+		if (!changes->cow || (n_args > 0 && paths[i].n == 0))
+			continue;
+		add_names(changes, &paths[i], out);
+		r = discard_changes(pending->set, changes, (const char *const *)paths[i].paths,
+			paths[i].n, pending->is_live, &n, err);
+		*ret_n += n;
+	}
+	return r;
+}
+
+static int discard_pending(const struct cli *cli, struct pending *pending, char **args,
+	size_t n_args, struct str *out, struct err *err)
+{
+	struct pending_paths *paths = NULL;
+	size_t n = 0;
+	int r = pending_sort_paths(pending, args, n_args, &paths, err);
+
+	if (r < 0)
+		return r;
+	r = discard_roots(pending, paths, n_args, out, &n, err);
+	pending_paths_free(paths, pending->list.n);
+	if (r == 0 && n_args == 0 && !pending->is_live)
+		r = discard_set(pending->set, err);
+	if (r == 0)
+		r = pending_enter_ledger(cli, pending->id, "discard", n, err);
+	if (cli->json || cli->jsonl) {
+		str_reset(out);
+		str_printf(out, "{\"discarded\":%zu}\n", n);
+	} else if (r == 0) {
+		str_printf(out, "%zu thrown away\n", n);
+	}
+	return r;
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct pending pending;
+	scoped_str struct str out = {0};
+	int r = pending_open(cli, args[0], true, &pending, err);
+
+	(void)options;
+	if (r == 0 && !pending.set)
+		str_puts(&out, "nothing to discard\n");
+	else if (r == 0)
+		r = discard_pending(cli, &pending, args + 1, n_args - 1, &out, err);
+	pending_done(&pending);
+	return r < 0 ? r : cli_print(&out, err);
+}
+
+const struct verb verb_discard = {
+	.name = "discard",
+	.class = VERB_FILES,
+	.usage = "ID [PATH...]",
+	.help = "throw away what a sandbox changed and you did not take over",
+	.text = "Your folder stays as it is. The record of what was done stays too.",
+	.min_args = 1,
+	.max_args = VERB_MANY,
+	.run = run,
+};
