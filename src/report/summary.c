@@ -206,6 +206,10 @@ void summary_add(struct summary *summary, const struct event *ev)
 		summary->first_ms = ev->wall_ms;
 	summary->last_ms = ev->wall_ms;
 	summary->events++;
+	if (ev->seq > summary->last_seq) {
+		summary->missing += (int64_t)(ev->seq - summary->last_seq - 1);
+		summary->last_seq = ev->seq;
+	}
 	if (ev->kind <= EVENT_DIR_CREATE && ev->pid == 0)
 		summary->without_pid++;
 	if (ev->kind == EVENT_EXEC_START)
@@ -232,7 +236,7 @@ bool summary_watched(const struct summary *summary, const char *source)
 bool summary_is_complete(const struct summary *summary)
 {
 	return summary->has_traced && summary->dropped == 0 && summary->n_blind == 0 &&
-	       summary->without_pid == 0 && !summary->facts.is_cut;
+	       summary->without_pid == 0 && summary->missing == 0 && !summary->facts.is_cut;
 }
 
 const json_t *summary_spec(const struct summary *summary, const char *key)

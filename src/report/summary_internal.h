@@ -56,6 +56,8 @@ struct summary {
 	struct summary_execs execs;
 	int64_t first_ms, last_ms, ended_ms; /* 0: not known */
 	int64_t events, dropped, n_blind, without_pid;
+	int64_t missing; /* numbers of events that the record does not hold, or we cannot read */
+	uint64_t last_seq;
 	bool has_traced; /* tracing did start */
 	struct slice stop_reason;
 	json_t *meta, *seal; /* NULL: missing or unreadable */

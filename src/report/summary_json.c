@@ -194,6 +194,7 @@ static void write_observed(struct summary *summary, struct jsonw *j)
 	jsonw_kbool(j, "traced", summary->has_traced);
 	write_reasons(j, "sources", &summary->sources);
 	jsonw_kint(j, "without_pid", summary->without_pid);
+	jsonw_kint(j, "missing", summary->missing);
 	write_reasons(j, "blind_reasons", &summary->blind);
 	jsonw_kbool(j, "cut", summary->facts.is_cut);
 	jsonw_object_end(j);

@@ -372,6 +372,8 @@ static void add_observed(struct summary *summary, struct summary_lines *lines)
 	str_puts(out, " blind");
 	if (summary->without_pid > 0)
 		str_printf(out, ", %lld without a process", (long long)summary->without_pid);
+	if (summary->missing > 0)
+		str_printf(out, ", %lld missing from the record", (long long)summary->missing);
 	if (summary->facts.is_cut)
 		str_puts(out, ", the end is cut off");
 	add_reasons(lines, &summary->blind, "BLIND", SUMMARY_BAD);

@@ -7,12 +7,12 @@
 
 static inline bool file_access_reads(const struct event *ev)
 {
-	return slice_is(ev->access, "read") || slice_is(ev->access, "readwrite");
+	return slice_is(ev->access, "read") || slice_is(ev->access, "read_write");
 }
 
 static inline bool file_access_writes(const struct event *ev)
 {
-	return slice_is(ev->access, "write") || slice_is(ev->access, "readwrite");
+	return slice_is(ev->access, "write") || slice_is(ev->access, "read_write");
 }
 
 /* Opened so that its content is, or may be, other than before. */
