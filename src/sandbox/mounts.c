@@ -12,15 +12,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sandbox/kmount.h"
 #include "sandbox/layer.h"
-#include "util/clock.h"
-#include "util/fdio.h"
-#include "util/jsonw.h"
-#include "util/mem.h"
 #include "util/scoped.h"
 
 #define NAME_LEN 16
@@ -229,49 +224,10 @@ static void write_entry(struct jsonw *j, const struct mounts_entry *entry)
 	jsonw_object_end(j);
 }
 
-static void write_own(struct jsonw *j, const struct rootfs_layer *layer, const char *dir)
+void mounts_write_changes(const struct mounts *mounts, struct jsonw *j)
 {
-	scoped_mem char *upper = mem_printf("%s/%s/upper", dir, layer->name);
-
-	jsonw_object(j);
-	jsonw_ktext(j, "guest", layer->guest);
-	jsonw_ktext(j, "lower", layer->lower);
-	jsonw_ktext(j, "upper", upper);
-	jsonw_object_end(j);
-}
-
-int mounts_write_changes(const struct mounts *mounts, const struct rootfs *rootfs,
-	const struct sandbox_config *config, uint32_t base, struct err *err)
-{
-	scoped_str struct str out = {0};
-	struct jsonw j = jsonw_to(&out);
-	scoped_fd int dirfd = -1;
-	struct timespec now;
-	int r;
-
-	if (!config->changes_dir)
-		return 0;
-	/* The clock that file times are taken from. */
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	jsonw_object(&j);
-	jsonw_kint(&j, "v", 1);
-	jsonw_ktext(&j, "sandbox", config->id);
-	jsonw_kint(&j, "created_ns", now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec);
-	jsonw_kint(&j, "base", base);
-	jsonw_key(&j, "mounts");
-	jsonw_array(&j);
-	for (size_t i = 0; i < mounts->n; i++)
-		if (mounts->entries[i].cow >= 0)
-			write_entry(&j, &mounts->entries[i]);
-	jsonw_array_end(&j);
-	jsonw_key(&j, "root");
-	jsonw_array(&j);
-	for (size_t i = 0; i < rootfs->n_layers; i++)
-		write_own(&j, &rootfs->layers[i], config->dir);
-	jsonw_array_end(&j);
-	jsonw_object_end(&j);
-	str_putc(&out, '\n');
-	dirfd = open(config->changes_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = dirfd < 0 ? -errno : fdio_replace(dirfd, "changes.json", out.p, out.len, 0600);
-	return r < 0 ? err_set(err, r, "write '%s/changes.json': %m", config->changes_dir) : 0;
+	for (int n = 0; n < (int)mounts->n; n++)
+		for (size_t i = 0; i < mounts->n; i++)
+			if (mounts->entries[i].cow == n)
+				write_entry(j, &mounts->entries[i]);
 }

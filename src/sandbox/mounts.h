@@ -10,11 +10,9 @@
 #include "sandbox/boot.h"
 #include "sandbox/hide.h"
 #include "sandbox/idmap.h"
-#include "sandbox/rootfs.h"
-#include "sandbox/sandbox.h"
 #include "spec/spec.h"
 #include "util/err.h"
-#include "util/str.h"
+#include "util/jsonw.h"
 
 struct mounts_entry {
 	const struct spec_mount *spec;
@@ -41,9 +39,7 @@ int mounts_open(struct mounts *mounts, const char *changes_dir, uint32_t base, i
 	struct err *err);
 /* Once attached inside: lets go of all but the cow layers, whose last hold writes them out to disk. */
 void mounts_close_plain(struct mounts *mounts);
-/* Writes <changes_dir>/changes.json: which folders lie below which uppers, also those of the root (dir is the
- * sandbox's own folder). docs/change-sets.md has its form. */
-int mounts_write_changes(const struct mounts *mounts, const struct rootfs *rootfs,
-	const struct sandbox_config *config, uint32_t base, struct err *err);
+/* One object of changes.json for each cow mount, as docs/change-sets.md has it. */
+void mounts_write_changes(const struct mounts *mounts, struct jsonw *j);
 
 #endif

@@ -104,12 +104,35 @@ int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t
 	return 0;
 }
 
+/* A layer in which nothing was changed goes in a few calls by the names that overlayfs gives its own; what is
+ * there beyond them is left to the walk. */
+static int remove_layer(int dir_fd, const char *name)
+{
+	static const struct {
+		const char *path;
+		int flags;
+	} parts[] = {{"work/work/incompat/volatile/dirty", 0},
+		{"work/work/incompat/volatile", AT_REMOVEDIR}, {"work/work/incompat", AT_REMOVEDIR},
+		{"work/work", AT_REMOVEDIR}, {"work/index", AT_REMOVEDIR}, {"work", AT_REMOVEDIR},
+		{"upper", AT_REMOVEDIR}};
+	int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	for (size_t i = 0; i < LEN(parts); i++)
+		(void)unlinkat(fd, parts[i].path, parts[i].flags);
+	(void)close(fd);
+	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
+		return 0;
+	return path_remove_all(dir_fd, name);
+}
+
 int rootfs_remove(int dir_fd)
 {
-	int r = path_remove_all(dir_fd, ROOT);
+	int r = remove_layer(dir_fd, ROOT);
 
 	for (size_t i = 0; i < LEN(host_layers); i++) {
-		int one = path_remove_all(dir_fd, host_layers[i].name);
+		int one = remove_layer(dir_fd, host_layers[i].name);
 
 		r = r < 0 ? r : one;
 	}

@@ -11,8 +11,10 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "sandbox/change_file.h"
 #include "sandbox/sandbox_internal.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -59,6 +61,21 @@ static int load_init(int init_fd, struct err *err)
 	return take_fd(&fd);
 }
 
+/* What the user should know: where the search for hidden places ended early. */
+static void note_limits(struct sandbox *s)
+{
+	for (size_t i = 0; i < s->mounts.n; i++) {
+		const struct mounts_entry *entry = &s->mounts.entries[i];
+
+		if (!entry->hide.is_cut || s->notice)
+			continue;
+		s->notice = mem_printf(
+			"not all of '%s' was searched for what --hide names (limits: %u entries, "
+			"%u deep, %u found): what lies behind may be read",
+			entry->spec->guest, HIDE_MAX_ENTRIES, HIDE_MAX_DEPTH, HIDE_MAX_FOUND);
+	}
+}
+
 /* Where a command starts that names no place: the first folder the user mounted, else /workspace. */
 static void choose_cwd(struct sandbox *s, const struct spec *spec)
 {
@@ -97,6 +114,7 @@ static int plan(struct sandbox *s, const struct sandbox_config *config, struct e
 	if (r < 0)
 		return r;
 	choose_cwd(s, spec);
+	note_limits(s);
 	seccomp_build(&s->filter, s->mounts.has_rw);
 	return 0;
 }
@@ -187,11 +205,24 @@ static int start(
 	return r;
 }
 
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t); /* the one that file times are taken from */
+	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+}
+
 static int create(struct sandbox *s, const struct sandbox_config *config, struct err *err)
 {
 	scoped_fd int init_fd = -1, self_fd = -1;
 	struct boot_lists lists = {0};
 	struct boot boot = {0};
+	struct change_file changes = {.id = config->id,
+		.dir = config->dir,
+		.created_ns = now_ns(),
+		.mounts = &s->mounts,
+		.rootfs = &s->rootfs};
 	int r = plan(s, config, err);
 
 	if (r < 0)
@@ -202,14 +233,15 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 	self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (self_fd < 0)
 		return err_set(err, -errno, "open a descriptor of myself: %m");
+	changes.base = s->range.base;
 	boot.parent_pidfd = self_fd;
 	boot.init_fd = init_fd;
 	fill_boot(&boot, &lists, s);
 	r = start(s, &boot, config, err);
 	free(lists.hides);
-	if (r == 0)
-		r = mounts_write_changes(&s->mounts, &s->rootfs, config, s->range.base, err);
-	return r;
+	return r < 0 || !config->changes_dir
+	               ? r
+	               : change_file_write(&changes, config->changes_dir, err);
 }
 
 int sandbox_create(
@@ -260,6 +292,7 @@ void sandbox_free(struct sandbox *s)
 	mounts_done(&s->mounts);
 	rootfs_done(&s->rootfs);
 	free(s->default_cwd);
+	free(s->notice);
 	free(s->state_dir);
 	free(s);
 }
@@ -274,6 +307,16 @@ int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct
 		r = rootfs_remove(fd);
 	idrange_clean(state_dir, id);
 	return r < 0 ? err_set(err, r, "remove the layers in '%s': %m", dir) : 0;
+}
+
+const char *sandbox_notice(const struct sandbox *s)
+{
+	return s->notice;
+}
+
+const char *sandbox_default_cwd(const struct sandbox *s)
+{
+	return s->default_cwd;
 }
 
 pid_t sandbox_init_pid(const struct sandbox *s)

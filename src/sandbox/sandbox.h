@@ -33,7 +33,9 @@ int sandbox_create(
 	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
 /* Kills what runs, unmounts, removes cgroups and (unless keep_layer) the root's upper. Change sets stay. Safe twice. */
 void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
-void sandbox_free(struct sandbox *sandbox); /* destroys first where that was not done */
+/* Destroys first where that was not done. Lets go of the change sets' layers, which the kernel then writes out
+ * to disk: may take as long as the disk is busy, so it comes last, when nobody waits any more. */
+void sandbox_free(struct sandbox *sandbox);
 SCOPED_TYPE(sandbox)
 
 /* Removes what a sandbox whose supervisor died left: cgroups by name, folders below its dir, its id range.
@@ -48,6 +50,11 @@ uint64_t sandbox_init_cgroup_id(const struct sandbox *sandbox);
 int64_t sandbox_start_ns(
 	const struct sandbox *sandbox); /* CLOCK_MONOTONIC when pid 1 was cloned: guest_ns 0 */
 uint32_t sandbox_id_base(const struct sandbox *sandbox); /* first of the 65,536 host ids */
+/* Where an exec without a cwd of its own starts: the guest path of the first folder mounted that is not
+ * internal, else /workspace (always there). Borrowed. */
+const char *sandbox_default_cwd(const struct sandbox *sandbox);
+/* A sentence that belongs in the record (where --hide gave up looking), or NULL. Borrowed. */
+const char *sandbox_notice(const struct sandbox *sandbox);
 
 /* Freezing is a set of reasons; the box runs when none is left. */
 #define SANDBOX_FREEZE_USER 1u /* cloche pause */
@@ -98,8 +105,8 @@ int sandbox_exec_n_left(const struct sandbox_exec *exec); /* processes still in 
 void sandbox_exec_free(struct sandbox_exec *exec);
 SCOPED_TYPE(sandbox_exec)
 
-/* Where each cow mount's change set lies, for `cloche changes`: written by sandbox_create() as
- * <changes_dir>/changes.json, docs/record-format.md says how. */
+/* Where each cow mount's change set and the root's own layers lie, for `cloche changes`: written by
+ * sandbox_create() as <changes_dir>/changes.json, docs/change-sets.md says how. */
 
 /* What this host can do, for doctor and for the sentence when create fails. */
 struct sandbox_probe {

@@ -25,9 +25,8 @@ struct sandbox {
 	int root_fd, devpts_fd;
 	struct seccomp_program filter;
 	int64_t start_ns;
-	unsigned frozen;    /* SANDBOX_FREEZE_* */
-	char **upper_paths; /* of rootfs.layers */
-	char *notice;
+	unsigned frozen; /* SANDBOX_FREEZE_* */
+	char *notice;    /* NULL: nothing to say */
 };
 
 #endif
