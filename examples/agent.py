@@ -15,7 +15,7 @@ STEPS = [
 	('read the tests', 'cat test_leap.py'),
 	('run the tests', 'python3 -m unittest 2>&1 | tail -n 20; exit ${PIPESTATUS[0]}'),
 	('find the rule', 'grep -n "% 100" leap.py'),
-	('look where it should not', 'cat /etc/shadow'),
+	('look where it should not', 'cat .env'),
 	('mend the rule', "sed -i 's/year % 100 != 0/(year % 100 != 0 or year % 400 == 0)/' leap.py"),
 	('run the tests again', 'python3 -m unittest 2>&1 | tail -n 3; exit ${PIPESTATUS[0]}'),
 	('add a test', "printf 'import leap\\n\\nassert leap.is_leap(2400) and not leap.is_leap(2100)\\n' > test_centuries.py"),

@@ -10,6 +10,7 @@ project=$build/demo/leap-year
 rm -rf "$build/demo"
 mkdir -p "$build/demo"
 cp -r examples/leap-year "$project"
+echo "API_KEY=not-a-real-one" >"$project/.env"
 # The copy belongs to whoever called sudo, as their own project would.
 [ -z "${SUDO_UID:-}" ] || chown -R "$SUDO_UID:${SUDO_GID:-0}" "$build/demo"
 

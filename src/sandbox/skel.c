@@ -71,11 +71,14 @@ static int put_file(int dirfd, const char *path, struct slice text, mode_t mode)
 	return fdio_write_all(fd, text.p, text.len);
 }
 
-/* passwd(5) or group(5) to its shadow: the names, no passwords. */
-static int put_shadow(int dirfd, const char *from, const char *to, const char *rest)
+/* passwd(5) or group(5) to its shadow: the names, no passwords. Its group is as on the host: who is left with
+ * group root may not read it. */
+static int put_shadow(int dirfd, const char *from, const char *host_path, const char *rest)
 {
 	scoped_str struct str names = {0}, out = {0};
-	const char *line, *end;
+	const char *to = host_path + 1, *line, *end;
+	struct stat host;
+	int r;
 
 	if (fdio_read_file(AT_FDCWD, from, CURRENT_MAX, &names) < 0 || !names.p)
 		return 0;
@@ -88,7 +91,12 @@ static int put_shadow(int dirfd, const char *from, const char *to, const char *r
 		str_add(&out, line, (size_t)(colon - line));
 		str_puts(&out, rest);
 	}
-	return put_file(dirfd, to, str_slice(&out), 0640);
+	r = put_file(dirfd, to, str_slice(&out), 0640);
+	if (r < 0)
+		return r;
+	if (lstat(host_path, &host) == 0 && fchownat(dirfd, to, 0, host.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
 }
 
 static int put_folders(int root)
@@ -138,9 +146,9 @@ static int put_etc_files(int root)
 		r = put_file(
 			root, "etc/resolv.conf", slice_of("# this sandbox has no network\n"), 0644);
 	if (r == 0)
-		r = put_shadow(root, "/etc/passwd", "etc/shadow", ":*:19000:0:99999:7:::\n");
+		r = put_shadow(root, "/etc/passwd", "/etc/shadow", ":*:19000:0:99999:7:::\n");
 	if (r == 0)
-		r = put_shadow(root, "/etc/group", "etc/gshadow", ":*::\n");
+		r = put_shadow(root, "/etc/group", "/etc/gshadow", ":*::\n");
 	return r;
 }
 

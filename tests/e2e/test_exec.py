@@ -217,7 +217,7 @@ def test_environment_is_clean(cloche):
 	run = cloche.run('/usr/bin/env', env={'LEAKED': '1', 'SSH_AUTH_SOCK': '/x', 'TERM': 'xterm'},
 		options=('-e', 'GIVEN=yes', '-e', 'LANG'))
 	names = dict(line.split('=', 1) for line in run.lines)
-	assert names['GIVEN'] == 'yes' and names['IS_SANDBOX'] == '1' and names['TERM'] == 'xterm'
+	assert names['GIVEN'] == 'yes' and names['IS_SANDBOX'] == '1' and names['TERM'] == 'dumb'
 	assert names['HOME'] == '/root' and names['LANG'] == 'C.UTF-8'
 	assert {'/usr/bin', '/bin'} <= set(names['PATH'].split(':'))
 	assert not {'LEAKED', 'SSH_AUTH_SOCK', 'CLOCHE_STATE'} & set(names)
@@ -297,5 +297,5 @@ def test_supervisor_is_flat_over_many_execs(box, n):
 	some(50)
 	fds, rss = state()
 	some(n)
-	assert state()[0] == fds
+	wait_for(lambda: state()[0] <= fds, 'as few descriptors as before')
 	assert state()[1] - rss < 1024

@@ -68,7 +68,7 @@ def test_default_loses_nothing_it_holds_the_sandbox_instead(sandbox):
 
 def test_on_loss_stop_ends_the_sandbox(sandbox):
 	box = sandbox('--trace', '--on-loss', 'stop')
-	process = box.start(PYTHON, '-c', STORM, '2000000', '1', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+	process = box.start(PYTHON, '-c', STORM, '2000000000', '1', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 	[supervisor] = box.supervisor()
 	time.sleep(0.5)
 	os.kill(supervisor, signal.SIGSTOP)

@@ -79,7 +79,8 @@ def test_streams_pass_through_untouched(cloche):
 
 def test_summary_stands_on_standard_error_in_one_screen(cloche, project):
 	(project / 'f').write_text('x')
-	run = cloche.sh('echo y > f; echo z > g; cat /etc/shadow; cp f /tmp/f; /bin/false; true',
+	(project / '.env').write_text('SECRET=1')
+	run = cloche.sh('echo y > f; echo z > g; cat .env; cp f /tmp/f; /bin/false; true',
 		options=('-w', str(project), '--task', 'try the summary'))
 	lines = run.err.splitlines()
 	assert run.out == ''
@@ -90,7 +91,7 @@ def test_summary_stands_on_standard_error_in_one_screen(cloche, project):
 		assert head in heads, f'{head} in {summary}'
 	assert heads.index('DENIED') < heads.index('Commands')
 	text = '\n'.join(summary)
-	assert re.search(r'^DENIED +/etc/shadow \(read\) by cat', text, re.M)
+	assert re.search(r'^DENIED +\S*\.env \(read\) by cat', text, re.M)
 	assert re.search(r'^Files +1 changed, 1 added', text, re.M)
 	assert re.search(r'^Network +not watched', text, re.M) and re.search(r'^Account +not watched', text, re.M)
 	assert re.search(r'^Observed .*complete.* 0 dropped', text, re.M)
@@ -107,17 +108,18 @@ def test_summary_says_unchanged_only_where_somebody_looked(cloche):
 	assert '/etc unchanged' not in run.err and '/usr/local unchanged' not in run.err
 
 
-def test_show_has_every_form(cloche):
-	run = cloche.sh('cat /etc/shadow; exit 4')
+def test_show_has_every_form(cloche, project):
+	(project / '.env').write_text('SECRET=1')
+	run = cloche.sh(f'cat {project}/.env; exit 4')
 	show = run.record.show()
 	for key in ('sandbox', 'task', 'started_at', 'ended_at', 'refused', 'denied', 'misused', 'commands', 'programs', 'files',
 			'network', 'account', 'stats', 'observed', 'enforced', 'sealed', 'complete', 'dropped', 'blind', 'events',
 			'changes_pending'):
 		assert key in show, key
 	assert show['sandbox'] == run.record.id and show['complete'] is True and show['dropped'] == 0
-	assert any(entry['path'] == '/etc/shadow' for entry in show['denied'])
+	assert any(entry['path'] == f'{project}/.env' for entry in show['denied'])
 	markdown = cloche.call('show', run.record.id, '--markdown')
-	assert markdown.code == 0 and '/etc/shadow' in markdown.out and run.record.id in markdown.out
+	assert markdown.code == 0 and '.env' in markdown.out and run.record.id in markdown.out
 
 
 def test_quiet_and_no_summary(cloche):
@@ -133,11 +135,12 @@ def test_last_and_short_ids(cloche):
 
 
 @pytest.mark.parametrize('condition, script, code', [
-	('denied', 'cat /etc/shadow; exit 0', 123), ('denied', 'exit 0', 0), ('refused', 'unshare -U true; exit 0', 123),
-	('command', 'bash -c "exit 1"; exit 0', 123), ('incomplete', 'exit 0', 0), ('denied', 'cat /etc/shadow; exit 9', 9),
+	('denied', 'cat .env; exit 0', 123), ('denied', 'exit 0', 0), ('refused', 'unshare -U true; exit 0', 123),
+	('command', 'bash -c "exit 1"; exit 0', 123), ('incomplete', 'exit 0', 0), ('denied', 'cat .env; exit 9', 9),
 ])
-def test_fail_on(cloche, condition, script, code):
-	assert cloche.sh(script, options=('--fail-on', condition)).code == code
+def test_fail_on(cloche, project, condition, script, code):
+	(project / '.env').write_text('SECRET=1')
+	assert cloche.sh(script, options=('--fail-on', condition, '-w', str(project))).code == code
 
 
 def test_markdown_file(cloche, tmp_path):
