@@ -23,6 +23,7 @@ static void add_how(struct str *out, const struct file_entry *entry)
 	add_word(out, entry->mode_changed, "mode");
 	add_word(out, entry->deleted, "deleted");
 	add_word(out, entry->renamed_to.len > 0, "moved");
+	add_word(out, out->len == 0 && entry->renamed_from.len > 0, "moved here");
 	add_word(out, out->len == 0 && entry->read, "read");
 	add_word(out, out->len == 0, "seen");
 }
