@@ -105,7 +105,7 @@ int cli_need_root(struct err *err)
 		return 0;
 	return err_set(err, -EPERM,
 		"this needs root on the host, and no system service is part of this version: use "
-	        "sudo");
+		"sudo");
 }
 
 void cli_done(struct cli *cli)

@@ -66,48 +66,56 @@ static int count_args(const struct verb *verb, size_t n, struct err *err)
 	return 0;
 }
 
-/* Parses what stands before the verb and behind it; negative: wrong usage. */
-static int parse(struct cli *cli, const struct verb *verb, void *options, char **args,
-	size_t n_args, struct option_words *words, struct err *err)
+struct call {
+	struct cli *cli;
+	const struct verb *verb;
+	void *options;
+	char **args; /* behind the verb */
+	size_t n_args;
+};
+
+/* Negative: wrong usage. */
+static int parse(const struct call *c, struct option_words *words, struct err *err)
 {
+	const struct verb *verb = c->verb;
 	struct option_target targets[3] = {{NULL}};
 	size_t n = 0;
 	int r;
 
 	/* The verb's own come first: verify has a --key that is not the global one. */
 	if (verb->groups)
-		targets[n++] = (struct option_target){verb->groups, options};
-	targets[n] = (struct option_target){cli_global_groups, cli};
-	r = option_parse(
-		targets, args, n_args, verb->is_command ? verb->n_before : SIZE_MAX, words, err);
-	if (r < 0 || cli->help || cli->version)
+		targets[n++] = (struct option_target){verb->groups, c->options};
+	targets[n] = (struct option_target){cli_global_groups, c->cli};
+	r = option_parse(targets, c->args, c->n_args, verb->is_command ? verb->n_before : SIZE_MAX,
+		words, err);
+	if (r < 0 || c->cli->help || c->cli->version)
 		return r;
-	r = cli_settle(cli, err);
+	r = cli_settle(c->cli, err);
 	if (r == 0)
 		r = count_args(verb, words->n, err);
 	if (r == 0 && verb->check)
-		r = verb->check(options, words->items, words->n, err);
+		r = verb->check(c->options, words->items, words->n, err);
 	return r;
 }
 
-static int run_verb(
-	struct cli *cli, const struct verb *verb, void *options, char **args, size_t n_args)
+static int run_verb(const struct call *c)
 {
-	scoped_mem char **items = new0_n(char *, n_args + 1);
+	const struct verb *verb = c->verb;
+	scoped_mem char **items = new0_n(char *, c->n_args + 1);
 	struct option_words words = {.items = items};
 	struct err err = {0};
 	int r;
 
-	r = parse(cli, verb, options, args, n_args, &words, &err);
+	r = parse(c, &words, &err);
 	if (r < 0) {
 		log_warn("%s: %s (`cloche %s --help` says more)", verb->name, err.msg, verb->name);
 		return CLI_USAGE;
 	}
-	if (cli->help)
+	if (c->cli->help)
 		return print_verb_help(verb);
-	if (cli->version)
+	if (c->cli->version)
 		return print_version();
-	r = verb->run(cli, options, words.items, words.n, &err);
+	r = verb->run(c->cli, c->options, words.items, words.n, &err);
 	if (r >= 0)
 		return r;
 	log_warn("%s: %s", verb->name, err.msg[0] ? err.msg : strerror(-r));
@@ -116,22 +124,22 @@ static int run_verb(
 
 static int start_verb(struct cli *cli, const char *name, char **args, size_t n_args)
 {
-	const struct verb *verb = verb_find(name);
+	struct call c = {.cli = cli, .verb = verb_find(name), .args = args, .n_args = n_args};
 	scoped_mem void *options = NULL;
 	struct err err = {0};
 	int status;
 
-	if (!verb) {
+	if (!c.verb) {
 		verb_refuse(name, &err);
 		log_warn("%s", err.msg);
 		return CLI_USAGE;
 	}
-	options = mem_zero(1, verb->options_size ? verb->options_size : 1);
-	if (verb->init)
-		verb->init(options);
-	status = run_verb(cli, verb, options, args, n_args);
-	if (verb->done)
-		verb->done(options);
+	c.options = options = mem_zero(1, c.verb->options_size ? c.verb->options_size : 1);
+	if (c.verb->init)
+		c.verb->init(options);
+	status = run_verb(&c);
+	if (c.verb->done)
+		c.verb->done(options);
 	return status;
 }
 

@@ -17,7 +17,7 @@ struct source_options {
 	struct spec_words labels; /* K=V */
 };
 extern const struct option source_options_table[];
-extern const struct option_group source_options_groups[]; /* just that table */
+extern const struct option_group source_options_groups[];                     /* just that table */
 int source_options_add_label(void *base, const char *value, struct err *err); /* one more K=V */
 /* For a verb's row; options begin with a struct source_options. */
 void source_options_done(void *options);

@@ -36,7 +36,7 @@ static json_t *describe(const struct cli *cli, const struct sandbox_state *s)
 static int find_entry(
 	const struct cli *cli, const char *text, struct record_entry *ret_entry, struct err *err)
 {
-	struct record_list list;
+	struct record_list list = {0};
 	char id[ID_SIZE];
 	int r = records_resolve(cli, text, id, err);
 
@@ -57,8 +57,8 @@ static int find_entry(
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	scoped_str struct str out = {0};
-	struct record_entry entry;
-	struct sandbox_state s;
+	struct record_entry entry = {0};
+	struct sandbox_state s = {0};
 	json_t *all;
 	char *text;
 	int r = find_entry(cli, args[0], &entry, err);

@@ -229,7 +229,7 @@ const struct verb verb_ps = {
 	.usage = "",
 	.help = "list sandboxes, newest first",
 	.text = "With --quiet their ids only. State: running, paused, ended, or cut: its "
-                "supervisor was killed.",
+		"supervisor was killed.",
 	.groups = groups,
 	.options_size = sizeof(struct ps_options),
 	.done = done,

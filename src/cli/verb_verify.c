@@ -185,7 +185,7 @@ static void find_missing(struct job *job, const struct map *sandboxes)
 			errno == ENOENT)
 			say_missing(job, id,
 				"the ledger knows this record, but it is not there, and nobody "
-			        "entered that "
+				"entered that "
 				"it was removed");
 	}
 }
@@ -260,10 +260,10 @@ static void finish(struct job *job)
 	}
 	if (!job->key.len)
 		log_warn("this host has no key yet, and no --key was given: signatures were not "
-		         "checked");
+			 "checked");
 	if (job->ledger_unread)
 		log_warn("the host's ledger cannot be read (as root it can): records were checked "
-		         "against their "
+			 "against their "
 			 "own seals only");
 	if (job->o->all && !job->cli->json && !job->cli->jsonl && !job->cli->quiet)
 		str_printf(&job->out, "%zu looked at, %zu not intact\n", job->n, job->n_bad);
@@ -320,7 +320,7 @@ const struct verb verb_verify = {
 	.usage = "ID | --all",
 	.help = "check that a record is complete and as it was signed",
 	.text = "Proves that nothing was altered after signing by anyone without this host's key, "
-                "and that there is "
+		"and that there is "
 		"no gap known to the observer. Exit status 1 where something was found.",
 	.groups = groups,
 	.options_size = sizeof(struct verify_verb),

@@ -38,7 +38,7 @@ const char *spec_on_loss_name(enum spec_on_loss on_loss); /* "freeze" */
 #define SPEC_TRACE_PROCESSES 1u
 #define SPEC_TRACE_FILES     2u
 #define SPEC_TRACE_OUTPUTS   4u
-#define SPEC_TRACE_ALL	     7u /* network and mounts come with their parts */
+#define SPEC_TRACE_ALL       7u /* network and mounts come with their parts */
 
 struct spec_pair {
 	char *key, *value;
@@ -63,12 +63,12 @@ struct spec {
 	int64_t memory_bytes; /* 0: no limit of its own, here and below */
 	int64_t cpu_milli;    /* thousandths of a CPU */
 	int64_t pids_max;
-	unsigned trace;	      /* SPEC_TRACE_*; 0: off */
+	unsigned trace;       /* SPEC_TRACE_*; 0: off */
 	int64_t buffer_bytes; /* what the observer may hold in user space */
 	enum spec_on_loss on_loss;
 	bool record_raw; /* no redaction */
-	bool durable;	 /* --durability disk: sync exec starts and rows */
-	bool keep;	 /* the root's layer stays after removal */
+	bool durable;    /* --durability disk: sync exec starts and rows */
+	bool keep;       /* the root's layer stays after removal */
 	uid_t owner_uid; /* who asked: SUDO_UID or the caller; owns record and change sets */
 	gid_t owner_gid;
 };
@@ -101,11 +101,11 @@ enum spec_exec_kind {
 
 struct spec_exec {
 	struct spec_words argv; /* SPEC_EXEC_ARGV; bytes without NUL */
-	char *command;		/* SPEC_EXEC_SHELL; NULL for argv */
-	char *cwd;		/* NULL: the sandbox's default */
-	struct spec_words env;	/* K=V on top of the clean environment */
-	char *user;		/* NULL: root inside; "name", "uid" or "uid:gid" */
-	int64_t timeout_ms;	/* 0: none */
+	char *command;          /* SPEC_EXEC_SHELL; NULL for argv */
+	char *cwd;              /* NULL: the sandbox's default */
+	struct spec_words env;  /* K=V on top of the clean environment */
+	char *user;             /* NULL: root inside; "name", "uid" or "uid:gid" */
+	int64_t timeout_ms;     /* 0: none */
 	bool terminal;
 	unsigned short rows, columns;
 	bool has_stdin; /* else /dev/null */

@@ -16,12 +16,12 @@ extern const struct spec_source spec_parse_source_table[]; /* ends with a NULL n
 bool spec_parse_is_later_source(const char *name);
 
 enum spec_json_kind {
-	SPEC_JSON_TEXT,	 /* char *, the struct's own; bytes under <name>_b64 win */
+	SPEC_JSON_TEXT,  /* char *, the struct's own; bytes under <name>_b64 win */
 	SPEC_JSON_WORDS, /* struct spec_words, likewise */
-	SPEC_JSON_SIZE,	 /* int64_t from 0: a number, or text with a unit */
+	SPEC_JSON_SIZE,  /* int64_t from 0: a number, or text with a unit */
 	SPEC_JSON_COUNT, /* int64_t from 0 */
-	SPEC_JSON_U32,	 /* uint32_t: ids */
-	SPEC_JSON_U16,	 /* unsigned short */
+	SPEC_JSON_U32,   /* uint32_t: ids */
+	SPEC_JSON_U16,   /* unsigned short */
 	SPEC_JSON_BOOL,
 	SPEC_JSON_CALL,
 };

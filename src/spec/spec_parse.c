@@ -157,7 +157,7 @@ static int add_mount(
 {
 	scoped_mem char *real = NULL;
 	scoped_str struct str clean = {0};
-	enum spec_mount_mode m;
+	enum spec_mount_mode m = SPEC_MOUNT_RO;
 	int r;
 
 	r = spec_parse_mode(mode, &m, err);

@@ -26,10 +26,10 @@ static void test_merge(void **state)
 {
 	scoped(fold_merge) struct fold_merge *merge = fold_merge_new();
 	scoped_str struct str a = text_of("{\"at\":\"2026-01-01T00:00:02.000Z\"}\n{\"at\":\"2026-"
-	                                  "01-01T00:00:03.500Z\"}\n"),
+					  "01-01T00:00:03.500Z\"}\n"),
 			      a_lines = text_of("a2\na3\n"), out = {0},
 			      b = text_of("{\"at\":\"2026-01-01T00:00:01.000Z\"}\n{\"at\":\"2026-"
-	                                  "01-01T00:00:02.000Z\"}\n"),
+					  "01-01T00:00:02.000Z\"}\n"),
 			      b_lines = text_of("b1\nb2\n");
 
 	fold_merge_add(merge, &a, &a_lines);

@@ -47,18 +47,18 @@ static const struct {
 		 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	{"@/home/.nvm/v20/bin", {"@/home/.nvm/v20/bin", "@/home/.nvm/v20/lib"},
 		{"PATH=@/home/.nvm/v20/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/"
-                 "sbin:/bin"}},
+		 "sbin:/bin"}},
 	{"@/home/.cargo/bin", {"@/home/.rustup", "@/home/.cargo/bin"},
 		{"RUSTUP_HOME=@/home/.rustup", "PATH=@/home/.cargo/bin:/usr/local/sbin:/usr/local/"
-                                               "bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+					       "bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	{"@/home/.pyenv/shims", {"@/home/.pyenv"},
 		{"PYENV_ROOT=@/home/.pyenv", "PATH=@/home/.pyenv/shims:/usr/local/sbin:/usr/local/"
-                                             "bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+					     "bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	{"@/home/bin", {"@/home/bin", "@/home/project/tool"},
 		{"PATH=@/home/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	{"@/tools:@/tools", {"@/tools", "@/apart/x/y"},
 		{"PATH=@/tools:@/tools:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/"
-                 "bin"}},
+		 "bin"}},
 	{"@/named", {"@/tools>@/named", "@/apart/x/y"},
 		{"PATH=@/named:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	/* never shown: the home, what is above it, the state, nothing, relative ones, files */
