@@ -39,6 +39,31 @@ static void quote(struct str *out, struct slice text, size_t max)
 	str_putc(out, SUMMARY_UNQUOTE);
 }
 
+/* Below a folder that is copy on write: as seen from there, as the user would name it. */
+static struct slice from_project(const struct summary *summary, struct slice path)
+{
+	for (size_t i = 0; i < summary->changes.n; i++) {
+		const struct changes_counts *root = &summary->changes.roots[i];
+		size_t len = strlen(root->root);
+
+		if (root->cow && slice_starts(path, root->root) && path.len > len + 1 &&
+			path.p[len] == '/')
+			return (struct slice){.p = path.p + len + 1, .len = path.len - len - 1};
+	}
+	return path;
+}
+
+static void quote_path(
+	const struct summary *summary, struct str *out, struct slice path, size_t max)
+{
+	scoped_str struct str escaped = {0};
+
+	log_add_escaped(&escaped, from_project(summary, path));
+	str_putc(out, SUMMARY_QUOTE);
+	view_text_add_tail(out, str_slice(&escaped), max);
+	str_putc(out, SUMMARY_UNQUOTE);
+}
+
 static void quote_line(struct str *out, const struct command *command, size_t max)
 {
 	scoped_str struct str line = {0};
@@ -91,7 +116,10 @@ static void add_rows(struct summary *summary, struct summary_lines *lines,
 			continue;
 		}
 		out = add_line(lines, SUMMARY_BAD, label);
-		quote(out, row->what, 60);
+		if (is_path)
+			quote_path(summary, out, row->what, 60);
+		else
+			quote(out, row->what, 60);
 		str_printf(out, " (%s)", row->how);
 		add_who(summary, out, row);
 		if (!is_path && row->rule.len) {
@@ -242,7 +270,8 @@ static void add_programs(struct summary_lines *lines, const struct summary_count
 }
 
 /* "4 changed, 1 added (tests/test_leap.py), 0 removed" */
-static void add_root(struct str *out, const struct changes_counts *root)
+static void add_root(
+	const struct summary *summary, struct str *out, const struct changes_counts *root)
 {
 	size_t changed = root->changed + root->renamed + root->mode_changed;
 
@@ -260,7 +289,7 @@ static void add_root(struct str *out, const struct changes_counts *root)
 		str_printf(out, "%zu changed, %zu added", changed, root->added);
 		if (root->added_path) {
 			str_puts(out, " (");
-			quote(out, slice_of(root->added_path), 60);
+			quote_path(summary, out, slice_of(root->added_path), 60);
 			str_putc(out, ')');
 		}
 		str_printf(out, ", %zu removed", root->removed);
@@ -296,7 +325,7 @@ static void add_compared(struct summary *summary, struct str *out)
 			quote(out, slice_of(root->root), 40);
 			str_puts(out, ": ");
 		}
-		add_root(out, root);
+		add_root(summary, out, root);
 	}
 }
 

@@ -29,11 +29,20 @@ static void add_code(struct str *out, struct slice text)
 		str_putc(out, '`');
 }
 
-/* Our own words: only what could start markup is escaped. */
+static bool is_word(struct slice text, size_t i)
+{
+	return i < text.len &&
+	       ((text.p[i] >= 'a' && text.p[i] <= 'z') || (text.p[i] >= '0' && text.p[i] <= '9'));
+}
+
+/* Our own words: only what could start markup is escaped. An underscore inside a word, as ids have it, cannot. */
 static void add_own(struct str *out, struct slice text)
 {
 	for (size_t i = 0; i < text.len; i++) {
-		if (memchr("\\`*_[]<>|#", text.p[i], 10))
+		bool inside =
+			text.p[i] == '_' && i > 0 && is_word(text, i - 1) && is_word(text, i + 1);
+
+		if (!inside && memchr("\\`*_[]<>|#", text.p[i], 10))
 			str_putc(out, '\\');
 		str_putc(out, text.p[i]);
 	}

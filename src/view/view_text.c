@@ -45,6 +45,20 @@ void view_text_add_cut(struct str *out, struct slice text, size_t width)
 	str_puts(out, "\xe2\x80\xa6");
 }
 
+void view_text_add_tail(struct str *out, struct slice text, size_t width)
+{
+	size_t n = 0, i = text.len;
+
+	if (view_text_width(text) <= width) {
+		str_add(out, text.p, text.len);
+		return;
+	}
+	while (i > 0 && n + 1 < width)
+		n += !is_continuation(text.p[--i]);
+	str_puts(out, "\xe2\x80\xa6");
+	str_add(out, text.p + i, text.len - i);
+}
+
 static bool is_plain(struct slice arg)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

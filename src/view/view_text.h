@@ -26,6 +26,8 @@ void view_text_add_color(
 	struct str *out, const struct view_style *style, const char *color, struct slice text);
 /* Adds text, which is escaped already, cut to at most width columns; 0: whole. */
 void view_text_add_cut(struct str *out, struct slice text, size_t width);
+/* The same, but what is kept is the end: for paths, whose end says most. */
+void view_text_add_tail(struct str *out, struct slice text, size_t width);
 /* Adds an argument list as one would type it: quoted where a shell needs it, escaped. */
 void view_text_add_argv(struct str *out, const struct event_list *argv);
 /* "0", "3", "SIGKILL", or "-" while it runs. */

@@ -134,7 +134,7 @@ static void test_text(void **state)
 		"DENIED    /etc/shadow (read) by cat in cat /etc/shadow | tee `x`\n"
 		"Commands  2 (1 failed: pytest), longest 2m14s (pytest)\n"
 		"Programs  4 started, 2 failed\n"
-		"Files     2 changed, 1 added (/p/tests/test_leap.py), 0 removed; /etc unchanged; "
+		"Files     2 changed, 1 added (tests/test_leap.py), 0 removed; /etc unchanged; "
 	        "/root: 96 of the\n"
 		"          agent's own\n"
 		"Network   not watched (no gateway)\n"
