@@ -57,7 +57,7 @@ static void test_fold(void **state)
 		{{"taskset", "-c", "0-1", "id"}, COMMAND_ARGV, "id"},
 		{{"sh", "-c",
 			 "source s/snapshot-1.sh && eval 'it'\\''s' \\< /dev/null && pwd -P >| "
-	                 "/tmp/c"},
+			 "/tmp/c"},
 			COMMAND_STRING, "it's"},
 		{{"sh", "-c", "source venv/bin/activate && eval \"$(ssh-agent)\""}, COMMAND_STRING,
 			"source venv/bin/activate && eval \"$(ssh-agent)\""},
@@ -66,7 +66,7 @@ static void test_fold(void **state)
 		{{"sh", "-c", "eval 'unterminated"}, COMMAND_STRING, "eval 'unterminated"},
 		{{"bash", "-c",
 			 "shopt -u extglob; { ls -l; }; __code=$?; pgrep -g 0 >/tmp/x 2>&1; exit "
-	                 "$__code;"},
+			 "$__code;"},
 			COMMAND_STRING, "ls -l"},
 		{{"bash", "-c", "{ echo {a,b}; }; __code=$?; pgrep -g 0 >/tmp/x; exit $__code;"},
 			COMMAND_STRING, "echo {a,b}"},
@@ -270,6 +270,15 @@ static void add(struct feed *feed, struct event *ev)
 	feed->has_held = true;
 }
 
+static size_t number_of(struct slice text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text.len; i++)
+		n = n * 10 + (size_t)(text.p[i] - '0');
+	return n;
+}
+
 /* R10: 8 parents start 500 programs each, at once, and pids are used again all the time. */
 static void test_short_lived(void **state)
 {
@@ -321,7 +330,7 @@ static void test_short_lived(void **state)
 
 		assert_ptr_equal(node->parent, process_tree_get(feed.tree, 0));
 		assert_true(node->has_ended && node->exit_code == 0);
-		assert_int_equal(atoi(node->argv->items[2].p),
+		assert_int_equal(number_of(node->argv->items[2]),
 			per_parent[node->argv->items[1].p[1] - '0']++);
 	}
 	process_tree_count(feed.tree, &counts);

@@ -265,9 +265,11 @@ static void read_filter(struct run *run, const char *text)
 	if (exec && sscanf(exec, "exec=%63s", run->exec) == 1)
 		run->filter.exec = slice_of(run->exec);
 	if (since)
-		run->filter.since = (struct view_bound){VIEW_BOUND_SEQ, atoll(since + 6)};
+		run->filter.since =
+			(struct view_bound){VIEW_BOUND_SEQ, strtoll(since + 6, NULL, 10)};
 	if (until)
-		run->filter.until = (struct view_bound){VIEW_BOUND_SEQ, atoll(until + 6)};
+		run->filter.until =
+			(struct view_bound){VIEW_BOUND_SEQ, strtoll(until + 6, NULL, 10)};
 }
 
 static void take_line(struct run *run, const char *line)
