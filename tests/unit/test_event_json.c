@@ -85,6 +85,20 @@ static void test_bad_lines(void **state)
 		{"{\"kind\":\"process.exec\"}", -EBADMSG},
 		{"{\"kind\":\"later.kind\",\"seq\":1}", -ENOENT},
 		{"{\"kind\":\"process.exec\",\"seq\":1,\"path\":5,\"argv\":\"x\",\"zzz\":null}", 0},
+		{"{\"kind\":\"hint\",\"seq\":1,\"path\":\"a\",\"path\":\"b\"}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":01}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1}x", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"argv\":[\"a\",]}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"argv\":[\"a\" \"b\"]}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"path\":\"\x01\"}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"path\":\"\xff\"}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"path\":\"a}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"uid\":-}", -EBADMSG},
+		{"{\"kind\":\"hint\",\"seq\":1,\"uid\":1.5}", 0},
+		{"{\"kind\":\"hint\", \"seq\" : 1 }", 0},
+		{"{\"seq\":1,\"kind\":\"hint\",\"uid\":5,\"path\":\"a\"}", 0},
 		{"{\"kind\":\"process.exec\",\"seq\":1,\"seq\":2}", -EBADMSG},
 	};
 	scoped(event_line) struct event_line *line = NULL;
@@ -95,10 +109,39 @@ static void test_bad_lines(void **state)
 			event_json_read(slice_of(cases[i].line), &line, &err), cases[i].want);
 }
 
+/* Both readers: a line without escapes takes the quick way, an escape anywhere sends it the other. */
+static void test_quick_way(void **state)
+{
+	static const char plain[] = "{\"v\":1,\"sandbox\":\"s\",\"seq\":9,\"guest_ns\":-5,\"wall_"
+				    "ms\":7,\"kind\":\"exec.end\","
+				    "\"pid\":1,\"exec\":\"ex\",\"internal\":true,\"argv\":[\"a\","
+				    "\"\",\"\xc3\xa9\"],\"cwd\":\"/w\","
+				    "\"result\":\"ENOENT\",\"args\":[],\"task\":\"do\","
+				    "\"terminal\":false,\"stdout\":\"%s\"}";
+	scoped(event_line) struct event_line *quick = NULL, *slow = NULL;
+	scoped_str struct str with = {0}, without = {0}, a = {0}, b = {0};
+	const struct event *ev;
+
+	str_printf(&without, plain, "n");
+	str_printf(&with, plain, "\\u006e");
+	assert_int_equal(event_json_read(str_slice(&without), &quick, NULL), 0);
+	assert_int_equal(event_json_read(str_slice(&with), &slow, NULL), 0);
+	event_json_write(&a, event_json_get(quick), slice_of("s"));
+	event_json_write(&b, event_json_get(slow), slice_of("s"));
+	assert_string_equal(a.p, without.p);
+	assert_string_equal(b.p, without.p);
+	ev = event_json_get(quick);
+	assert_int_equal(ev->argv.n, 3);
+	assert_int_equal(ev->args.n, 0);
+	assert_string_equal(ev->argv.items[2].p, "\xc3\xa9");
+	assert_int_equal(ev->task, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_same_as_jsonw), cmocka_unit_test(test_bad_lines)};
+		cmocka_unit_test(test_same_as_jsonw), cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_quick_way)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
