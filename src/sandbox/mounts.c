@@ -26,12 +26,14 @@ static int plan_entry(
 	struct stat st;
 
 	*entry = (struct mounts_entry){.spec = spec, .cow = -1, .fd = -1};
+	/* What we put in for ourselves is never written to. */
+	entry->how = spec->internal ? SPEC_MOUNT_RO : spec->mode;
 	if (stat(spec->host, &st) < 0)
 		return err_set(err, -errno, "mount source '%s': %m", spec->host);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return err_set(err, -EINVAL, "mount source '%s' is neither a folder nor a file",
 			spec->host);
-	if (S_ISREG(st.st_mode) && spec->mode == SPEC_MOUNT_COW)
+	if (S_ISREG(st.st_mode) && entry->how == SPEC_MOUNT_COW)
 		return err_set(err, -ENOTDIR,
 			"mount source '%s' is a file: cow takes folders, files go ro or rw",
 			spec->host);
@@ -39,7 +41,7 @@ static int plan_entry(
 	entry->mode = st.st_mode & 0777;
 	entry->uid = st.st_uid;
 	entry->gid = st.st_gid;
-	if (spec->mode == SPEC_MOUNT_RW) {
+	if (entry->how == SPEC_MOUNT_RW) {
 		idmap_owner_only(&entry->uids, st.st_uid, base);
 		idmap_owner_only(&entry->gids, st.st_gid, base);
 	} else {
@@ -71,9 +73,9 @@ int mounts_plan(struct mounts *mounts, const struct spec *spec, uint32_t base, s
 		r = plan_entry(entry, &spec->mounts[i], base, err);
 		if (r < 0)
 			return r;
-		if (entry->spec->mode == SPEC_MOUNT_COW)
+		if (entry->how == SPEC_MOUNT_COW)
 			entry->cow = n_cow++;
-		mounts->has_rw = mounts->has_rw || entry->spec->mode == SPEC_MOUNT_RW;
+		mounts->has_rw = mounts->has_rw || entry->how == SPEC_MOUNT_RW;
 		if (entry->is_folder && !entry->spec->internal)
 			hide_find(entry->spec->host, &spec->hide, &entry->hide);
 		mounts->n++;
@@ -163,12 +165,12 @@ static int open_entry(
 
 	if (userns_fd < 0)
 		return userns_fd;
-	if (entry->spec->mode == SPEC_MOUNT_COW)
+	if (entry->how == SPEC_MOUNT_COW)
 		entry->fd = open_cow(entry, changes_fd, userns_fd, cache->base, err);
 	else
 		entry->fd = kmount_clone(entry->spec->host,
-			attrs | (entry->spec->mode == SPEC_MOUNT_RO ? MOUNT_ATTR_RDONLY : 0),
-			userns_fd, err);
+			attrs | (entry->how == SPEC_MOUNT_RO ? MOUNT_ATTR_RDONLY : 0), userns_fd,
+			err);
 	return entry->fd < 0 ? entry->fd : 0;
 }
 

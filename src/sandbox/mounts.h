@@ -16,6 +16,7 @@
 
 struct mounts_entry {
 	const struct spec_mount *spec;
+	enum spec_mount_mode how;
 	uint32_t uid, gid; /* owner of the source: root inside */
 	mode_t mode;
 	bool is_folder;

@@ -94,7 +94,8 @@ static int put_shadow(int dirfd, const char *from, const char *host_path, const 
 	r = put_file(dirfd, to, str_slice(&out), 0640);
 	if (r < 0)
 		return r;
-	if (lstat(host_path, &host) == 0 && fchownat(dirfd, to, 0, host.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (lstat(host_path, &host) == 0 &&
+		fchownat(dirfd, to, 0, host.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return 0;
 }

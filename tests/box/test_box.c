@@ -222,14 +222,14 @@ static void test_inside(void **unused)
 	expect(&box, "stat -c '%u %g' /proc/1 /etc/passwd /usr/bin/env /tmp | sort -u", "0 0\n");
 	expect(&box,
 		"grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -d '\\t'; grep NoNewPrivs "
-	        "/proc/self/status | tr -d '\\t'",
+		"/proc/self/status | tr -d '\\t'",
 		"SigBlk:0000000000000000\nSigIgn:0000000000000000\nNoNewPrivs:1\n");
 	expect(&box, "grep -h CapBnd /proc/1/status | tr -d '\\t'", "CapBnd:0000000000000000\n");
 	expect(&box, "bash -c 'seq 1 1000000 | head -n1; echo ${PIPESTATUS[*]}'", "1\n141 0\n");
 	expect(&box, "ls /proc/self/fd | wc -l", "4\n"); /* three, and ls its folder */
 	expect(&box,
 		"grep -v ':\\*:' /etc/shadow; ls /etc/shadow- 2>/dev/null; ls -A /root /home "
-	        "/workspace | tr -d '\\n'",
+		"/workspace | tr -d '\\n'",
 		"/home:/root:/workspace:");
 	box_close(&box);
 }
@@ -358,7 +358,7 @@ static void test_frozen(void **unused)
 static void test_stop_loop(void **unused)
 {
 	struct spec_exec spec = {.command = (char[]){"exec python3 -c 'import os\nwhile 1:\n try: "
-	                                             "os.kill(-1, 19)\n except OSError: pass'"}};
+						     "os.kill(-1, 19)\n except OSError: pass'"}};
 	struct spec_exec victim = {.command = (char[]){"exit 0"}};
 	struct box box = {0};
 	struct sandbox_exec *looper, *exec;
@@ -524,7 +524,7 @@ static void test_cow(void **unused)
 		"0\n");
 	expect(&box,
 		"cat sub/.env.local 2>&1; cat .ssh/id 2>&1; ls .ssh 2>&1; chmod 644 sub/.env.local "
-	        "2>&1; echo",
+		"2>&1; echo",
 		"cat: sub/.env.local: Permission denied\ncat: .ssh/id: Permission denied\n"
 		"ls: cannot open directory '.ssh': Permission denied\n"
 		"chmod: changing permissions of 'sub/.env.local': Read-only file system\n\n");
@@ -560,7 +560,7 @@ static void test_rw(void **unused)
 	base = sandbox_id_base(box.sandbox);
 	expect(&box,
 		"echo x > added; mkdir d; su -s /bin/sh -c 'echo y' nobody > /dev/null; install -o "
-	        "7 -g 8 -m 600 added other; ls",
+		"7 -g 8 -m 600 added other; ls",
 		"added\nd\nfile\nother\nrootfile\nsub\n");
 	assert_owner(project, "added", 1234, 1235);
 	assert_owner(project, "d", 1234, 1235);
@@ -568,16 +568,16 @@ static void test_rw(void **unused)
 	/* Set-id bits, devices, capabilities, other people's files. */
 	expect(&box,
 		"for c in 'chmod 4755 added' 'chmod 2755 d' 'chmod u+s added' 'mknod w c 0 0' "
-	        "'mknod -m 4644 f p' "
+		"'mknod -m 4644 f p' "
 		"'install -m 4755 added s' 'setcap cap_net_raw+ep added' 'sh -c \"echo x >> "
-	        "rootfile\"' 'chown 1 rootfile'; "
+		"rootfile\"' 'chown 1 rootfile'; "
 		"do sh -c \"$c\" 2>/dev/null && echo \"allowed: $c\"; done; true",
 		"");
 	expect(&box,
 		"python3 -c 'import os,ctypes\n"
 		"L=ctypes.CDLL(None,use_errno=True)\n"
 		"for f in (lambda: os.open(\"a1\",os.O_CREAT|os.O_WRONLY,0o4755), lambda: "
-	        "os.open(\".\",os.O_TMPFILE|os.O_WRONLY,0o4755), "
+		"os.open(\".\",os.O_TMPFILE|os.O_WRONLY,0o4755), "
 		"lambda: os.mknod(\"a2\",0o104755), lambda: os.chmod(\"added\",0o6755)):\n"
 		" try: f(); print(\"allowed\")\n"
 		" except PermissionError: pass\n"
@@ -597,7 +597,7 @@ static void test_ro(void **unused)
 	box_open(&box);
 	expect(&box,
 		"(echo x > added; mount -o remount,rw .; echo x > file; chmod 777 file) "
-	        "2>/dev/null; ls -A | tr '\\n' ' '",
+		"2>/dev/null; ls -A | tr '\\n' ' '",
 		".ssh file rootfile sub ");
 	box_close(&box);
 	unmount_project(&box, project);
@@ -696,6 +696,45 @@ static void test_create_fails(void **unused)
 	unmount_project(&second, project);
 }
 
+/* A root in which our mount points are links to the host. */
+static void test_linked_root(void **unused)
+{
+	static const char *const names[] = {"proc", "dev"};
+	scoped_mem char *root = mem_printf("%s/root", state),
+			*target = mem_printf("%s/target", state);
+
+	assert_int_equal(mkdir(root, 0755), 0);
+	assert_int_equal(mkdir(target, 0777), 0);
+	for (size_t i = 0; i < 2; i++) {
+		struct box box = {.spec = {.rootfs = root}};
+		scoped_mem char *link = mem_printf("%s/%s", root, names[i]);
+
+		assert_int_equal(symlink(target, link), 0);
+		assert_true(box_create(&box) < 0);
+		assert_non_null(strstr(box.err.msg, names[i]));
+		box_close(&box);
+		assert_int_equal(unlink(link), 0);
+	}
+	assert_int_equal(rmdir(target), 0); /* nothing was put into it */
+}
+
+/* A tenth of one CPU. */
+static void test_cpu(void **unused)
+{
+	struct box box = {.spec = {.cpu_milli = 100}};
+	struct result got;
+
+	box_open(&box);
+	run_shell(&box,
+		"exec python3 -c 'import time\nend=time.time()+1.5\nwhile time.time()<end: pass\n"
+		"assert time.process_time()<0.6, time.process_time()'",
+		&got);
+	if (got.exit.code)
+		fail_msg("%s", got.out.p);
+	str_done(&got.out);
+	box_close(&box);
+}
+
 static void test_old_overlay(void **unused)
 {
 	char *project = make_project();
@@ -746,6 +785,8 @@ int main(void)
 		cmocka_unit_test(test_pids),
 		cmocka_unit_test(test_supervisor_death),
 		cmocka_unit_test(test_create_fails),
+		cmocka_unit_test(test_linked_root),
+		cmocka_unit_test(test_cpu),
 		cmocka_unit_test(test_old_overlay),
 	};
 
