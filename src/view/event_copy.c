@@ -3,24 +3,42 @@
 
 #include "util/mem.h"
 
-static size_t bytes_of(const struct event *ev)
+/* The next field that ev has, from *f on; false behind the last. */
+static bool next_field(const struct event *ev, size_t *f)
 {
-	size_t n = sizeof(*ev) + ev->exec.len + ev->sandbox.len;
+	for (size_t w = *f / 64; w < EVENT_HAS_WORDS; w++) {
+		uint64_t bits = ev->has[w] & (w == *f / 64 ? ~0ULL << (*f % 64) : ~0ULL);
 
-	for (int f = 0; f < EVENT_N_FIELDS; f++) {
+		if (!bits)
+			continue;
+		*f = w * 64 + (size_t)__builtin_ctzll(bits);
+		return true;
+	}
+	return false;
+}
+
+struct needs {
+	size_t bytes, items;
+};
+
+static struct needs count(const struct event *ev)
+{
+	struct needs needs = {.bytes = ev->exec.len + ev->sandbox.len};
+
+	for (size_t f = 0; next_field(ev, &f); f++) {
 		const void *at = (const char *)ev + event_field_table[f].offset;
 		enum event_type type = event_field_table[f].type;
+		const struct event_list *list = at;
 
-		if (!event_has_field(ev, (enum event_field)f))
-			continue;
 		if (type == EVENT_TYPE_text || type == EVENT_TYPE_raw)
-			n += ((const struct slice *)at)->len;
+			needs.bytes += ((const struct slice *)at)->len;
 		if (type != EVENT_TYPE_list)
 			continue;
-		for (size_t i = 0; i < ((const struct event_list *)at)->n; i++)
-			n += sizeof(struct slice) + ((const struct event_list *)at)->items[i].len;
+		needs.items += list->n;
+		for (size_t i = 0; i < list->n; i++)
+			needs.bytes += list->items[i].len;
 	}
-	return n;
+	return needs;
 }
 
 static void move_text(struct slice *text, char **at)
@@ -43,35 +61,22 @@ static void move_list(struct event_list *list, struct slice **items, char **at)
 	list->items = own;
 }
 
-static size_t n_items(const struct event *ev)
-{
-	size_t n = 0;
-
-	for (int f = 0; f < EVENT_N_FIELDS; f++)
-		if (event_field_table[f].type == EVENT_TYPE_list &&
-			event_has_field(ev, (enum event_field)f))
-			n += ((const struct event_list *)(const void
-					      *)((const char *)ev + event_field_table[f].offset))
-			             ->n;
-	return n;
-}
-
 /* The event, the items of its lists, the bytes of its texts. */
 struct event *event_copy(const struct event *ev)
 {
-	struct event *own = mem_grow(NULL, bytes_of(ev), 1);
+	struct needs needs = count(ev);
+	struct event *own =
+		mem_grow(NULL, sizeof(*own) + needs.items * sizeof(struct slice) + needs.bytes, 1);
 	struct slice *items = (struct slice *)(own + 1);
-	char *at = (char *)(items + n_items(ev));
+	char *at = (char *)(items + needs.items);
 
 	*own = *ev;
 	move_text(&own->exec, &at);
 	move_text(&own->sandbox, &at);
-	for (int f = 0; f < EVENT_N_FIELDS; f++) {
+	for (size_t f = 0; next_field(ev, &f); f++) {
 		void *field = (char *)own + event_field_table[f].offset;
 		enum event_type type = event_field_table[f].type;
 
-		if (!event_has_field(ev, (enum event_field)f))
-			continue;
 		if (type == EVENT_TYPE_text || type == EVENT_TYPE_raw)
 			move_text(field, &at);
 		else if (type == EVENT_TYPE_list)
