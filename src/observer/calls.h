@@ -17,15 +17,16 @@
 
 enum call_shape {
 	CALL_NONE,
-	CALL_OPEN,      /* returns a descriptor: the file object, or where it failed the name */
-	CALL_NAME,      /* dir1, name1; name2, where there is one, is no path but an attribute */
-	CALL_FD,        /* dir1 is the descriptor meant; name2 as above */
-	CALL_NAMES,     /* dir1, name1, dir2, name2 */
-	CALL_SYMLINK,   /* name1 is the target's text; dir2, name2 */
-	CALL_EXEC,      /* where it failed: dir1, name1, argv in a */
-	CALL_WRITE,     /* descriptor dir1, bytes at a */
-	CALL_WRITEV,    /* descriptor dir1, iovec at a, b of them */
-	CALL_COPY,      /* descriptor dir1 is written to by the kernel */
+	CALL_OPEN,    /* returns a descriptor: the file object, or where it failed the name */
+	CALL_NAME,    /* dir1, name1; name2, where there is one, is no path but an attribute */
+	CALL_FD,      /* dir1 is the descriptor meant; name2 as above */
+	CALL_NAMES,   /* dir1, name1, dir2, name2 */
+	CALL_SYMLINK, /* name1 is the target's text; dir2, name2 */
+	CALL_BIND,    /* an address at a, of b bytes: told where it is a name in the file system */
+	CALL_EXEC,    /* where it failed: dir1, name1, argv in a */
+	CALL_WRITE,   /* descriptor dir1, bytes at a */
+	CALL_WRITEV,  /* descriptor dir1, iovec at a, b of them */
+	CALL_COPY,    /* descriptor dir1 is written to by the kernel */
 	CALL_REFUSABLE, /* told only where it was refused */
 	CALL_RING,      /* told always: io_uring */
 };
@@ -55,6 +56,7 @@ struct call {
 	X(rename, NAMES, 15, 0, 15, 1, 15, 15) \
 	X(renameat, NAMES, 0, 1, 2, 3, 15, 15) \
 	X(renameat2, NAMES, 0, 1, 2, 3, 4, 15) \
+	X(bind, BIND, 15, 15, 15, 15, 1, 2) \
 	X(link, NAMES, 15, 0, 15, 1, 15, 15) \
 	X(linkat, NAMES, 0, 1, 2, 3, 4, 15) \
 	X(symlink, SYMLINK, 15, 0, 15, 1, 15, 15) \

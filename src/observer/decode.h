@@ -39,6 +39,7 @@ struct decoded {
 	size_t n_names;
 	enum decode_claim claim;
 	bool doubtful; /* the program had the means to make the record wrong: check the claim */
+	bool unstable; /* somebody changed a name while it was read */
 	bool made_up;  /* by a call filter of its own: results, too */
 };
 

@@ -57,17 +57,21 @@ static void set_file(
 
 struct parts {
 	struct slice text[2], base[2];
+	bool unstable; /* somebody wrote to a text meanwhile */
 };
 
 /* Text ends with a NUL that is part of its length. */
 static int cut_parts(const struct wire_call *c, struct decode_rest rest, struct parts *ret)
 {
+	ret->unstable = false;
 	for (int i = 0; i < 2; i++) {
-		struct slice *text = &ret->text[i];
+		struct slice *text = &ret->text[i], again;
 
 		if (decode_cut(&rest, c->text_len[i], text) < 0 ||
-			decode_cut(&rest, c->base_len[i], &ret->base[i]) < 0)
+			decode_cut(&rest, c->base_len[i], &ret->base[i]) < 0 ||
+			decode_cut(&rest, c->again_len[i], &again) < 0)
 			return -EBADMSG;
+		ret->unstable |= again.len > 0 && !slice_eq(again, *text);
 		if (text->len == 0)
 			continue;
 		if (text->p[text->len - 1] != '\0' || c->skip[i] >= text->len)
@@ -183,6 +187,25 @@ static int decode_mknod(struct decode *d, const struct wire_call *c, const struc
 	return add_path(d, one, c, parts, false);
 }
 
+/* A socket's name is no longer than its address: what the text has beyond that is not part of it. */
+static int decode_bind(struct decode *d, const struct wire_call *c, const struct parts *parts)
+{
+	struct decoded *one = decode_add(d, &c->head, EVENT_FILE_OPEN);
+	size_t max = (size_t)c->arg[1] - 2;
+
+	event_set_text(&one->ev, access, "none");
+	event_set(&one->ev, create, true);
+	if (c->head.ret == 0)
+		event_set(&one->ev, created, true);
+	event_set_text(&one->ev, type, "socket");
+	one->claim = DECODE_CLAIM_EXISTS;
+	if (add_path(d, one, c, parts, false) < 0)
+		return -EBADMSG;
+	if (one->n_names > 0 && one->names[0].text.len > max)
+		one->names[0].text.len = max;
+	return 0;
+}
+
 static int decode_truncate(struct decode *d, const struct wire_call *c, const struct parts *parts)
 {
 	struct decoded *one = decode_add(d, &c->head, EVENT_FILE_TRUNCATE);
@@ -281,6 +304,7 @@ static const struct {
 	{__NR_mkdirat, decode_mkdir},
 	{__NR_mknod, decode_mknod},
 	{__NR_mknodat, decode_mknod},
+	{__NR_bind, decode_bind},
 	{__NR_truncate, decode_truncate},
 	{__NR_ftruncate, decode_truncate},
 	{__NR_link, decode_link},
@@ -317,7 +341,11 @@ int decode_call(struct decode *d, const struct wire_call *c, struct decode_rest 
 	if (cut_parts(c, rest, &parts) < 0)
 		return -EBADMSG;
 	for (size_t i = 0; i < sizeof(decoders) / sizeof(decoders[0]); i++)
-		if (decoders[i].nr == c->head.nr)
-			return decoders[i].decode(d, c, &parts);
+		if (decoders[i].nr == c->head.nr) {
+			int r = decoders[i].decode(d, c, &parts);
+
+			d->events[0].unstable = parts.unstable;
+			return r;
+		}
 	return -EBADMSG;
 }

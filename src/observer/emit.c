@@ -13,7 +13,11 @@
 #include "util/mem.h"
 #include "util/str.h"
 
-#define KNOWN_MAX 65536 /* paths that are known to exist */
+#define KNOWN_MAX 16384 /* paths that are known to exist */
+
+/* What is known of a path: the value of the map. A folder that was made under our eyes holds nothing that we
+ * do not know. */
+static char known_there, known_folder;
 
 struct exec_name {
 	char id[WIRE_ID_SIZE];
@@ -191,15 +195,18 @@ static void resolve_names(struct emit *e, struct decoded *one)
 }
 
 /* The folder cache and the paths known to exist follow what happened. */
-static void know(struct emit *e, struct slice path)
+static void know(struct emit *e, struct slice path, char *what)
 {
-	if (map_find(e->known, path))
+	void **slot;
+
+	if (map_find(e->known, path) == &known_folder)
 		return;
 	if (map_len(e->known) >= KNOWN_MAX) {
 		map_free(e->known);
 		e->known = map_new();
 	}
-	*map_slot(e->known, path) = e;
+	slot = map_slot(e->known, path);
+	*slot = what;
 }
 
 static void note_rename(struct emit *e, struct event *ev)
@@ -207,10 +214,10 @@ static void note_rename(struct emit *e, struct event *ev)
 	resolve_links_changed(e->resolve);
 	if (event_has(ev, exchange))
 		return;
-	if (map_find(e->known, ev->to))
+	if (map_remove(e->known, ev->to))
 		event_set(ev, replaced, true);
 	(void)map_remove(e->known, ev->from);
-	know(e, ev->to);
+	know(e, ev->to, &known_there);
 }
 
 static void note(struct emit *e, struct event *ev)
@@ -219,16 +226,30 @@ static void note(struct emit *e, struct event *ev)
 		return;
 	if (ev->kind == EVENT_FILE_OPEN && !event_has(ev, path_state) &&
 		!event_has(ev, directory)) {
-		know(e, ev->path);
+		know(e, ev->path, &known_there);
+	} else if (ev->kind == EVENT_DIR_CREATE) {
+		know(e, ev->path, &known_folder);
 	} else if (ev->kind == EVENT_FILE_RENAME) {
 		note_rename(e, ev);
 	} else if (ev->kind == EVENT_FILE_LINK) {
 		resolve_links_changed(e->resolve);
-		know(e, ev->path);
+		know(e, ev->path, &known_there);
 	} else if (ev->kind == EVENT_FILE_DELETE) {
 		resolve_name_removed(e->resolve);
 		(void)map_remove(e->known, ev->path);
 	}
+}
+
+/* Not known, though its folder is known from its making. */
+static bool never_was(const struct emit *e, struct slice path)
+{
+	struct slice folder = path;
+
+	while (folder.len > 0 && folder.p[folder.len - 1] != '/')
+		folder.len--;
+	if (folder.len > 1)
+		folder.len--;
+	return map_find(e->known, folder) == &known_folder && !map_find(e->known, path);
 }
 
 /* ---- claims ---- */
@@ -247,7 +268,8 @@ static bool holds(struct emit *e, const struct decoded *one)
 	switch (one->claim) {
 	case DECODE_CLAIM_GONE:
 	case DECODE_CLAIM_MOVED:
-		return resolve_look(e->resolve, path, at, one->made_up) != RESOLVE_OLDER;
+		return !never_was(e, path) &&
+		       resolve_look(e->resolve, path, at, one->made_up) != RESOLVE_OLDER;
 	case DECODE_CLAIM_EXISTS:
 		path = name_of(ev, one->names[one->n_names - 1].field);
 		return resolve_look(e->resolve, path, at, false) != RESOLVE_ABSENT;
@@ -260,6 +282,12 @@ static bool holds(struct emit *e, const struct decoded *one)
 static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
 {
 	resolve_names(e, one);
+	if (one->unstable && !event_has(&one->ev, result)) {
+		tell_blind(e, &one->ev, exec, "a name was changed while a call used it");
+		return;
+	}
+	if (one->unstable)
+		event_set_text(&one->ev, path_state, "unstable");
 	if (one->doubtful && !holds(e, one)) {
 		tell_blind(e, &one->ev, exec, "a call's name or result is not what its file shows");
 		return;

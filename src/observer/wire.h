@@ -71,8 +71,10 @@ struct wire_call {
 	__u8 skip[2]; /* of the text, where /proc/self/fd/N stood for base */
 	__u16 base_len[2];
 	__u16 text_len[2];
+	__u16 again_len[2]; /* with WIRE_SHARED_MM: the texts once more, read a little later */
+	__u16 pad[2];
 };
-_Static_assert(sizeof(struct wire_call) == 72, "wire_call");
+_Static_assert(sizeof(struct wire_call) == 80, "wire_call");
 
 struct wire_exec {
 	struct wire_head head;

@@ -168,8 +168,7 @@ struct linux_binprm {
 #define SIGNAL_GROUP_EXIT 4
 #define TS_COMPAT         2
 #define AT_FDCWD          (-100)
-#define S_IFMT            0170000
-#define S_IFREG           0100000
+#define AF_UNIX           1
 #define EPERM             1
 #define EFAULT            14
 #define ENOSYS            38
@@ -186,6 +185,17 @@ extern const volatile bool observer_has_cast;
 	((struct type *)(observer_has_cast ? bpf_rdonly_cast((void *)(p), \
 						     bpf_core_type_id_kernel(struct type)) \
 					   : (void *)(p)))
+
+/* Text at a user address with its NUL: its length with that, or less than 1. Before 6.13 the empty string
+ * gives 0, and its NUL is written all the same. */
+static __always_inline long read_text(char *to, __u32 size, __u64 address)
+{
+	long n;
+
+	to[0] = 1;
+	n = bpf_probe_read_user_str(to, size, (void *)address);
+	return n == 0 && to[0] == 0 ? 1 : n;
+}
 
 /* The field of a structure at an address of unknown type. */
 #define READ(type, address, field) \

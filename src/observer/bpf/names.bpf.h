@@ -55,7 +55,7 @@ static __always_inline __u16 add_text(struct scratch *s, __u64 address)
 
 	barrier_var(off);
 	off &= RECORD_MASK;
-	n = bpf_probe_read_user_str(&s->record[off], WIRE_TEXT_MAX, (void *)address);
+	n = read_text(&s->record[off], WIRE_TEXT_MAX, address);
 	if (n <= 0)
 		return 0;
 	s->off = off + n;

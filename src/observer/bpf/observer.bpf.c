@@ -4,6 +4,8 @@
  * The saved registers still hold number and arguments there, and the result is known, so nothing has to be
  * kept between entry and exit. What a file is called comes from the kernel's objects wherever there is one:
  * the program's memory may have changed. */
+#include <stddef.h>
+
 #include "observer/bpf/kernel.bpf.h"
 
 #include "observer/bpf/names.bpf.h"
@@ -55,7 +57,7 @@ static __always_inline struct wire_call *call_begin(const struct hand *h, __u16 
 	c->arg[1] = arg_of(h->s, calls[nr & (WIRE_CALLS_MAX - 1)].b);
 	c->fmode = 0;
 	c->imode = 0;
-	__builtin_memset(c->skip, 0, sizeof(c->skip) + sizeof(c->base_len) + sizeof(c->text_len));
+	__builtin_memset(c->skip, 0, sizeof(*c) - offsetof(struct wire_call, skip));
 	h->s->off = sizeof(*c);
 	return c;
 }
@@ -85,8 +87,10 @@ static __always_inline bool call_name(
 		c->head.flags |= n.flags;
 	else if (n.flags & WIRE_CUT1)
 		c->head.flags |= WIRE_CUT2;
-	if (h->task->mm->mm_users.counter > 1)
+	if (h->task->mm->mm_users.counter > 1) {
 		c->head.flags |= WIRE_SHARED_MM;
+		c->again_len[which] = add_text(h->s, arg_of(h->s, name));
+	}
 	return true;
 }
 
@@ -159,6 +163,24 @@ static __always_inline void on_symlink(
 	send_call(h, whole, ret);
 }
 
+/* The name of a Unix socket, which is made there. It may end with the address and without a NUL; what comes
+ * behind is the caller's memory, and the address is short. */
+static __always_inline void on_bind(const struct hand *h, __u16 nr, long ret)
+{
+	__u64 address = arg_of(h->s, 1);
+	struct wire_call *c;
+	__u16 family = 0;
+	char first = 0;
+
+	bpf_probe_read_user(&family, sizeof(family), (void *)address);
+	bpf_probe_read_user(&first, sizeof(first), (void *)(address + sizeof(family)));
+	if (family != AF_UNIX || !first || arg_of(h->s, 2) <= sizeof(family))
+		return;
+	h->s->args[1] = address + sizeof(family);
+	c = call_begin(h, nr, ret);
+	send_call(h, call_name(h, c, 0, CALL_NO, 1), ret);
+}
+
 static __always_inline void on_refused(const struct hand *h, __u16 nr, long ret, __u32 flags)
 {
 	struct wire_refused *r = (void *)h->s->record;
@@ -208,6 +230,8 @@ static __always_inline void on_call(
 		return on_names(h, call, nr, ret);
 	case CALL_SYMLINK:
 		return on_symlink(h, call, nr, ret);
+	case CALL_BIND:
+		return on_bind(h, nr, ret);
 	case CALL_EXEC:
 		return on_failed_exec(h, dir_of(h->s, call->dir1), arg_of(h->s, call->name1),
 			arg_of(h->s, call->a), nr, ret);
@@ -229,6 +253,7 @@ static __always_inline __u32 source_of(__u8 shape)
 	case CALL_FD:
 	case CALL_NAMES:
 	case CALL_SYMLINK:
+	case CALL_BIND:
 		return WIRE_GROUP_FILES;
 	case CALL_WRITE:
 	case CALL_WRITEV:

@@ -214,7 +214,7 @@ static long copy_arg(__u32 i, void *ctx)
 	}
 	barrier_var(off);
 	off &= RECORD_MASK;
-	n = bpf_probe_read_user_str(&s->record[off], WIRE_TEXT_MAX, (void *)text);
+	n = read_text(&s->record[off], WIRE_TEXT_MAX, text);
 	if (n <= 0)
 		c->full = 1;
 	else
