@@ -240,7 +240,7 @@ static void make_raw(struct attach *attach)
 	attach->is_raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
 }
 
-static int ask_exec(struct session *session, const struct spec_exec *exec, bool lifeline)
+static int ask_exec(struct session *session, const struct spec_exec *exec)
 {
 	scoped_str struct str spec = {0}, body = {0}, text = {0};
 	struct jsonw j = jsonw_to(&body);
@@ -249,13 +249,12 @@ static int ask_exec(struct session *session, const struct spec_exec *exec, bool 
 	jsonw_object(&j);
 	jsonw_key(&j, "spec");
 	jsonw_raw(&j, str_slice(&spec));
-	jsonw_kbool(&j, "lifeline", lifeline);
 	jsonw_object_end(&j);
 	client_request(&text, "exec", str_slice(&body));
 	return client_send(session->client, WIRE_JSON, str_slice(&text));
 }
 
-int attach_exec(struct session *session, const struct spec_exec *exec, bool lifeline,
+int attach_exec(struct session *session, const struct spec_exec *exec,
 	struct attach_outcome *ret_outcome, struct err *err)
 {
 	struct attach attach = {.session = session, .exec = exec, .outcome = ret_outcome};
@@ -265,7 +264,7 @@ int attach_exec(struct session *session, const struct spec_exec *exec, bool life
 	*ret_outcome = (struct attach_outcome){0};
 	attach.signals = open_signals(&before);
 	make_raw(&attach);
-	r = ask_exec(session, exec, lifeline);
+	r = ask_exec(session, exec);
 	if (r < 0)
 		(void)err_set(err, r, "ask the supervisor of %s: %m", session->id);
 	else
@@ -288,8 +287,8 @@ void attach_explain(const struct spec_exec *exec, const struct attach_outcome *o
 		log_warn("%s: cannot be executed: %s", program, strerror(outcome->exec_errno));
 	if (outcome->timed_out)
 		log_warn("the command ran into its --timeout and was killed with all that it "
-		         "started");
+			 "started");
 	if (outcome->oom_killed)
 		log_warn("the command was killed: the sandbox's memory limit (--memory) was "
-		         "reached");
+			 "reached");
 }

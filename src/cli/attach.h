@@ -14,8 +14,8 @@ struct attach_outcome {
 	char exec_id[ID_SIZE];
 };
 
-/* Starts the exec and stays with it. lifeline: our end is the sandbox's end. */
-int attach_exec(struct session *session, const struct spec_exec *exec, bool lifeline,
+/* Starts the exec and stays with it. */
+int attach_exec(struct session *session, const struct spec_exec *exec,
 	struct attach_outcome *ret_outcome, struct err *err);
 /* Says on stderr why, where the exit status alone does not: not found, timed out, out of memory. */
 void attach_explain(const struct spec_exec *exec, const struct attach_outcome *outcome);

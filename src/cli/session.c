@@ -185,11 +185,15 @@ static _Noreturn void keep(struct session *session)
 int session_keep(struct session *session, struct err *err)
 {
 	pid_t pid = fork();
+	int r;
 
 	if (pid < 0)
 		return err_set(err, -errno, "start the keeper of the host key: %m");
 	if (pid == 0)
 		keep(session);
+	r = session_ask(session, "keep", slice_of(""), NULL, err);
+	if (r < 0)
+		return r;
 	session->pid = 0; /* it stays */
 	close(session->seal_fd);
 	session->seal_fd = -1;

@@ -62,7 +62,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (o->exec->detach)
 		r = detach(&session, o->exec, err);
 	else
-		r = attach_exec(&session, o->exec, false, &outcome, err);
+		r = attach_exec(&session, o->exec, &outcome, err);
 	if (r == 0 && !o->exec->detach) {
 		attach_explain(o->exec, &outcome);
 		r = outcome.exit_status;

@@ -100,7 +100,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	memcpy(id, session.id, sizeof(id));
 	r = write_id(cli, o->id_file, id, err);
 	if (r == 0)
-		r = attach_exec(&session, o->exec.exec, true, &outcome, err);
+		r = attach_exec(&session, o->exec.exec, &outcome, err);
 	if (r == 0)
 		attach_explain(o->exec.exec, &outcome);
 	if (r == 0)

@@ -34,9 +34,9 @@ enum {
 	LOCK_FD = 6, /* of the sandbox's folder: held as long as this process lives */
 };
 
-#define FD_LIMIT   65536
-#define PROBES_MAX 64
-#define FAILED     125
+#define FD_LIMIT    65536
+#define PROBES_MAX  64
+#define FAILED      125
 #define READER_NICE (-15)
 
 static int open_init(struct err *err)

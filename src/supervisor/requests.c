@@ -43,8 +43,6 @@ static int on_exec(struct request *req, struct err *err)
 	r = spec_exec_read(slice_of(text), &spec, err);
 	if (r < 0)
 		return r;
-	if (json_is_true(json_object_get(req->body, "lifeline")))
-		req->sup->lifeline = req->conn;
 	return running_start(req->sup, req->conn, &spec, err);
 }
 
@@ -149,6 +147,14 @@ static int on_stop(struct request *req, struct err *err)
 	return 0;
 }
 
+/* The sandbox outlives whoever started it. */
+static int on_keep(struct request *req, struct err *err)
+{
+	req->sup->lifeline = NULL;
+	conn_answer_ok(req->conn, slice_of(""));
+	return 0;
+}
+
 static int on_watch(struct request *req, struct err *err)
 {
 	conn_answer_ok(req->conn, slice_of(""));
@@ -170,6 +176,7 @@ static const struct {
 	{"status", on_status, false},
 	{"stop", on_stop, false},
 	{"watch", on_watch, false},
+	{"keep", on_keep, false},
 };
 
 static int dispatch(struct request *req, struct err *err)

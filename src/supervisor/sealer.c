@@ -20,37 +20,44 @@ struct sealer {
 	bool is_waiting, is_armed;
 };
 
-static bool ask(struct sealer *sealer)
+/* The signer is gone for good: no more is asked, and the record's end stays open for gc to sign as cut. */
+static void give_up(struct sealer *sealer)
 {
-	struct supervisor *sup = sealer->sup;
-
-	sealer->is_waiting = seal_request_send(sealer->sock, sup->record, sup->id, RECORD_OPEN,
-				     &sealer->asked) == 0;
-	return sealer->is_waiting;
+	loop_io_free(sealer->io);
+	sealer->io = NULL;
+	close(sealer->sock);
+	sealer->sock = -1;
 }
 
-static bool keep(struct sealer *sealer)
+static void keep(struct sealer *sealer)
 {
 	sealer->is_waiting = false;
-	return seal_request_keep(sealer->sock, sealer->sup->record, &sealer->asked) == 0;
+	if (seal_request_keep(sealer->sock, sealer->sup->record, &sealer->asked) < 0)
+		give_up(sealer);
 }
 
 static void on_answer(void *ctx, unsigned what)
 {
-	struct sealer *sealer = ctx;
-
-	if (!keep(sealer))
-		loop_io_set(sealer->io, 0); /* the signer is gone; sealer_finish() will say so */
+	keep(ctx);
 }
 
 static void on_time(void *ctx)
 {
 	struct sealer *sealer = ctx;
+	struct supervisor *sup = sealer->sup;
+	int r = -EAGAIN;
 
 	sealer->is_armed = false;
-	recorder_flush(sealer->sup->recorder, false);
-	if (sealer->is_waiting || !ask(sealer))
+	recorder_flush(sup->recorder, false);
+	if (!sealer->is_waiting)
+		r = seal_request_send(
+			sealer->sock, sup->record, sup->id, RECORD_OPEN, &sealer->asked);
+	if (r == 0)
+		sealer->is_waiting = true;
+	else if (r == -EAGAIN)
 		sealer_poke(sealer); /* the signer is slow: again later */
+	else
+		give_up(sealer);
 }
 
 void sealer_poke(struct sealer *sealer)
@@ -89,7 +96,10 @@ bool sealer_finish(struct sealer *sealer)
 {
 	struct pollfd p = {.fd = sealer->sock, .events = POLLIN};
 
-	if (sealer->is_waiting && (poll(&p, 1, FINISH_MS) != 1 || !keep(sealer)))
-		return false;
+	if (sealer->is_waiting) {
+		if (poll(&p, 1, FINISH_MS) != 1)
+			return false;
+		keep(sealer);
+	}
 	return seal_request(sealer->sock, sealer->sup->record, sealer->sup->id, RECORD_FINAL) == 0;
 }

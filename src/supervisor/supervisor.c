@@ -341,6 +341,7 @@ static void init(struct supervisor *sup, const struct supervisor_config *config)
 	sup->changes_dir = mem_printf("%s/changes/%s", config->state_dir, config->id);
 	sup->loop = loop_new();
 	add_conn(sup, config->control_fd);
+	sup->lifeline = sup->conns[0];
 }
 
 /* A sandbox that could not be made has done nothing: no record of it, no change sets. */

@@ -31,7 +31,7 @@ struct supervisor {
 	struct sealer *sealer;
 	struct conn **conns;
 	size_t n_conns;
-	struct conn *lifeline;  /* cloche run: its end is the sandbox's */
+	struct conn *lifeline;  /* who started it: its end is the sandbox's, until it says "keep" */
 	struct running **execs; /* also those that left processes behind */
 	size_t n_execs;
 	int listener;
