@@ -23,16 +23,26 @@ struct map {
 	uint64_t seed; /* keys come from inside the box: it must not be able to aim at one bucket */
 };
 
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+	h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+	return h ^ h >> 29;
+}
+
 static uint64_t hash_of(const struct map *map, struct slice key)
 {
-	uint64_t h = map->seed ^ key.len;
+	uint64_t h = map->seed ^ key.len, word;
+	size_t i = 0;
 
-	for (size_t i = 0; i < key.len; i++) {
-		h ^= (unsigned char)key.p[i];
-		h *= 0x9e3779b97f4a7c15ULL;
-		h ^= h >> 29;
+	for (; i + sizeof(word) <= key.len; i += sizeof(word)) {
+		memcpy(&word, key.p + i, sizeof(word));
+		h = mix(h, word);
 	}
-	return h;
+	word = 0;
+	if (i < key.len)
+		memcpy(&word, key.p + i, key.len - i);
+	h = mix(h, word);
+	return h ^ h >> 32;
 }
 
 struct map *map_new(void)
