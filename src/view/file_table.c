@@ -19,7 +19,7 @@ struct file_table {
 	struct live_files *live;
 	struct map *exec_ids; /* exec to its number */
 	struct slice *execs;
-	size_t n_execs;
+	size_t n_execs, last_exec;
 	struct file_entry **shown;
 	size_t n_shown;
 };
@@ -76,14 +76,18 @@ static struct file_entry *entry_at(struct file_table *table, struct slice path)
 
 static int64_t exec_id(struct file_table *table, struct slice exec)
 {
-	void **slot = map_slot(table->exec_ids, exec);
+	void **slot;
 
+	if (table->n_execs && slice_eq(table->execs[table->last_exec], exec))
+		return (int64_t)table->last_exec;
+	slot = map_slot(table->exec_ids, exec);
 	if (!*slot) {
 		table->execs = mem_grow(table->execs, table->n_execs + 1, sizeof(*table->execs));
 		table->execs[table->n_execs++] = intern_text(table->intern, exec);
 		*slot = (void *)(uintptr_t)table->n_execs;
 	}
-	return (int64_t)(uintptr_t)*slot - 1;
+	table->last_exec = (size_t)(uintptr_t)*slot - 1;
+	return (int64_t)table->last_exec;
 }
 
 static void note_who(struct file_table *table, const struct event *ev, struct idset *processes,
