@@ -20,7 +20,7 @@ static void write_root(struct jsonw *j, const struct change_file *file)
 {
 	for (size_t i = 0; i < file->rootfs->n_layers; i++) {
 		const struct rootfs_layer *layer = &file->rootfs->layers[i];
-		scoped_mem char *upper = mem_printf("%s/%s/upper", file->dir, layer->name);
+		scoped_mem char *upper = mem_printf("%s/%supper", file->dir, layer->prefix);
 
 		jsonw_object(j);
 		jsonw_ktext(j, "guest", layer->guest);

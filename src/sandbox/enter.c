@@ -104,7 +104,7 @@ static ALONE void become_user(const struct enter *e)
 }
 
 /* Handlers are gone by CLONE_CLEAR_SIGHAND; what the supervisor ignores would stay ignored. */
-static ALONE void reset_signals(void)
+static ALONE void reset_signals(const struct enter *e)
 {
 	struct kernel_action fallback = {0};
 	unsigned long none = 0;
@@ -128,7 +128,7 @@ static ALONE void drop_rights(const struct enter *e)
 		r = rawcall(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (r < 0)
 		fail(e, r, ENTER_RIGHTS);
-	reset_signals();
+	reset_signals(e);
 	r = rawcall(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &e->filter);
 	if (r < 0)
 		fail(e, r, ENTER_RIGHTS);

@@ -48,6 +48,7 @@ struct enter {
 	const char *const *programs; /* tried in this order, ends with NULL */
 	char *const *argv, *const *env;
 	struct sock_fprog filter;
+	uint64_t ignored_signals; /* bit N-1 for signal N */
 	void *child_stack_top;
 
 	int started;    /* futex: 1 when the child runs or the clone failed */

@@ -61,9 +61,9 @@ static int make_overlay(const struct layer *layer, int lower_fd, struct err *err
 		.throw_away = layer->throw_away};
 	int fd;
 
-	(void)snprintf(upper, sizeof(upper), "%.40s/upper", layer->name);
-	(void)snprintf(work, sizeof(work), "%.40s/work", layer->name);
-	(void)snprintf(at, sizeof(at), "%.40s/lower", layer->name);
+	(void)snprintf(upper, sizeof(upper), "%.40supper", layer->prefix);
+	(void)snprintf(work, sizeof(work), "%.40swork", layer->prefix);
+	(void)snprintf(at, sizeof(at), "%.40slower", layer->prefix);
 	if (!by_path && !getenv("CLOCHE_OLD_OVERLAY")) {
 		fd = kmount_overlay(&overlay, err);
 		if (fd != -EINVAL)
@@ -86,18 +86,19 @@ static int make_folder(int dirfd, const char *path, uint32_t owner, mode_t mode)
 
 static int make_folders(const struct layer *layer, struct err *err)
 {
-	scoped_fd int fd = -1;
+	char path[NAME_LEN];
+	const char *slash = strchr(layer->prefix, '/');
 	int r = 0;
 
-	if (mkdirat(layer->dir_fd, layer->name, 0700) < 0 && errno != EEXIST)
+	(void)snprintf(path, sizeof(path), "%.40s", layer->prefix);
+	if (slash && mkdirat(layer->dir_fd, path, 0700) < 0 && errno != EEXIST)
 		r = -errno;
-	if (r == 0) {
-		fd = openat(layer->dir_fd, layer->name,
-			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		r = fd < 0 ? -errno : make_folder(fd, "upper", layer->owner, layer->mode);
-	}
+	(void)snprintf(path, sizeof(path), "%.40supper", layer->prefix);
 	if (r == 0)
-		r = make_folder(fd, "work", layer->owner, 0700);
+		r = make_folder(layer->dir_fd, path, layer->owner, layer->mode);
+	(void)snprintf(path, sizeof(path), "%.40swork", layer->prefix);
+	if (r == 0)
+		r = make_folder(layer->dir_fd, path, layer->owner, 0700);
 	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", layer->lower) : 0;
 }
 

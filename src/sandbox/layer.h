@@ -11,13 +11,13 @@
 #include "util/err.h"
 
 struct layer {
-	int dir_fd; /* folder in which <name>/upper and <name>/work are made */
-	const char *name;
-	const char *lower; /* absolute path */
-	int userns_fd;     /* maps the lower's ids */
-	uint32_t owner;    /* host id of root inside: owns the upper */
-	mode_t mode;       /* of the layer's top folder */
-	bool throw_away;   /* never synced */
+	int dir_fd;         /* in which <prefix>upper and <prefix>work are made */
+	const char *prefix; /* "usr.", or "0/" for a folder of its own */
+	const char *lower;  /* absolute path */
+	int userns_fd;      /* maps the lower's ids */
+	uint32_t owner;     /* host id of root inside: owns the upper */
+	mode_t mode;        /* of the layer's top folder */
+	bool throw_away;    /* never synced */
 };
 
 /* The mount, attached nowhere. Takes the kernel's newer way (lower layers by descriptor) or, before it was

@@ -145,15 +145,15 @@ static int map_userns(struct map_cache *cache, const struct mounts_entry *entry,
 static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns_fd, uint32_t base,
 	struct err *err)
 {
-	char name[NAME_LEN];
+	char prefix[NAME_LEN];
 	const struct layer layer = {.dir_fd = changes_fd,
-		.name = name,
+		.prefix = prefix,
 		.lower = entry->spec->host,
 		.userns_fd = userns_fd,
 		.owner = base,
 		.mode = entry->mode};
 
-	(void)snprintf(name, sizeof(name), "%d", entry->cow);
+	(void)snprintf(prefix, sizeof(prefix), "%d/", entry->cow);
 	return layer_open(&layer, err);
 }
 

@@ -20,12 +20,13 @@
 #include "util/scoped.h"
 
 #define SHM_SIZE "512m"
-#define ROOT     "root"
+#define NAME_LEN 16
+#define ROOT     "root."
 
 /* Folders of the host that programs live in; where one is a link, the skeleton has the link. */
-static const struct rootfs_layer host_layers[] = {{"usr", "/usr", NULL}, {"opt", "/opt", NULL},
-	{"bin", "/bin", NULL}, {"sbin", "/sbin", NULL}, {"lib", "/lib", NULL},
-	{"lib64", "/lib64", NULL}};
+static const struct rootfs_layer host_layers[] = {{"usr.", "/usr", NULL}, {"opt.", "/opt", NULL},
+	{"bin.", "/bin", NULL}, {"sbin.", "/sbin", NULL}, {"lib.", "/lib", NULL},
+	{"lib64.", "/lib64", NULL}};
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
 _Static_assert(LEN(host_layers) < ROOTFS_MAX_LAYERS, "the skeleton needs a place too");
@@ -42,10 +43,10 @@ static bool has_entries(const char *path)
 	return n > 2;
 }
 
-static void add_layer(struct rootfs *rootfs, const char *name, const char *guest, char *lower)
+static void add_layer(struct rootfs *rootfs, const char *prefix, const char *guest, char *lower)
 {
 	rootfs->layers[rootfs->n_layers++] =
-		(struct rootfs_layer){.name = name, .guest = guest, .lower = lower};
+		(struct rootfs_layer){.prefix = prefix, .guest = guest, .lower = lower};
 }
 
 int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err)
@@ -69,7 +70,7 @@ int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, 
 		const struct rootfs_layer *l = &host_layers[i];
 
 		if (lstat(l->guest, &st) == 0 && S_ISDIR(st.st_mode) && has_entries(l->guest))
-			add_layer(rootfs, l->name, l->guest, mem_dup(l->guest));
+			add_layer(rootfs, l->prefix, l->guest, mem_dup(l->guest));
 	}
 	return 0;
 }
@@ -90,7 +91,7 @@ int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t
 		ret_fds[i] = -1;
 	for (size_t i = 0; i < rootfs->n_layers; i++) {
 		const struct layer layer = {.dir_fd = dir_fd,
-			.name = rootfs->layers[i].name,
+			.prefix = rootfs->layers[i].prefix,
 			.lower = rootfs->layers[i].lower,
 			.userns_fd = userns_fd,
 			.owner = owner,
@@ -106,25 +107,27 @@ int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t
 
 /* A layer in which nothing was changed goes in a few calls by the names that overlayfs gives its own; what is
  * there beyond them is left to the walk. */
-static int remove_layer(int dir_fd, const char *name)
+static int remove_layer(int dir_fd, const char *prefix)
 {
 	static const struct {
 		const char *path;
 		int flags;
-	} parts[] = {{"work/work/incompat/volatile/dirty", 0},
-		{"work/work/incompat/volatile", AT_REMOVEDIR}, {"work/work/incompat", AT_REMOVEDIR},
-		{"work/work", AT_REMOVEDIR}, {"work/index", AT_REMOVEDIR}, {"work", AT_REMOVEDIR},
-		{"upper", AT_REMOVEDIR}};
-	int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	} parts[] = {{"/work/incompat/volatile/dirty", 0},
+		{"/work/incompat/volatile", AT_REMOVEDIR}, {"/work/incompat", AT_REMOVEDIR},
+		{"/work", AT_REMOVEDIR}, {"", AT_REMOVEDIR}};
+	char upper[NAME_LEN], work[NAME_LEN], path[NAME_LEN + 64];
+	int r;
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	for (size_t i = 0; i < LEN(parts); i++)
-		(void)unlinkat(fd, parts[i].path, parts[i].flags);
-	(void)close(fd);
-	if (unlinkat(dir_fd, name, AT_REMOVEDIR) == 0)
-		return 0;
-	return path_remove_all(dir_fd, name);
+	(void)snprintf(upper, sizeof(upper), "%supper", prefix);
+	(void)snprintf(work, sizeof(work), "%swork", prefix);
+	if (unlinkat(dir_fd, upper, AT_REMOVEDIR) < 0 && errno == ENOENT)
+		return path_remove_all(dir_fd, work);
+	for (size_t i = 0; i < LEN(parts); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", work, parts[i].path);
+		(void)unlinkat(dir_fd, path, parts[i].flags);
+	}
+	r = path_remove_all(dir_fd, upper);
+	return r < 0 ? r : path_remove_all(dir_fd, work);
 }
 
 int rootfs_remove(int dir_fd)
@@ -132,7 +135,7 @@ int rootfs_remove(int dir_fd)
 	int r = remove_layer(dir_fd, ROOT);
 
 	for (size_t i = 0; i < LEN(host_layers); i++) {
-		int one = remove_layer(dir_fd, host_layers[i].name);
+		int one = remove_layer(dir_fd, host_layers[i].prefix);
 
 		r = r < 0 ? r : one;
 	}

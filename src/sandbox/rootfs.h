@@ -13,9 +13,9 @@
 #define ROOTFS_MAX_LAYERS 8
 
 struct rootfs_layer {
-	const char *name;  /* of its folder: "root", "usr" */
-	const char *guest; /* where it lies inside: "/", "/usr" */
-	char *lower;       /* on the host */
+	const char *prefix; /* of its folders: "root.", "usr." */
+	const char *guest;  /* where it lies inside: "/", "/usr" */
+	char *lower;        /* on the host */
 };
 
 struct rootfs {

@@ -265,7 +265,7 @@ int sandbox_create(
 
 void sandbox_destroy(struct sandbox *s, bool keep_layer)
 {
-	if (s->dir_fd < 0)
+	if (s->is_destroyed)
 		return;
 	if (s->cgroup.fd >= 0)
 		(void)cgroup_kill(s->cgroup.fd);
@@ -275,12 +275,18 @@ void sandbox_destroy(struct sandbox *s, bool keep_layer)
 	scoped_close(&s->root_fd);
 	s->init_cgroup_fd = s->devpts_fd = s->root_fd = -1;
 	cgroup_remove(&s->cgroup, KILL_WAIT_MS);
-	if (!keep_layer)
-		(void)rootfs_remove(s->dir_fd); /* what stays, gc finds */
 	rootfs_done(&s->rootfs);
+	s->is_destroyed = true;
+	s->keeps_layer = keep_layer;
+}
+
+/* What takes the disk's time. Of what fails here gc finds the rest. */
+static void remove_folders(struct sandbox *s)
+{
+	if (!s->keeps_layer)
+		(void)rootfs_remove(s->dir_fd);
 	idrange_close(&s->range, s->state_dir);
 	scoped_close(&s->dir_fd);
-	s->dir_fd = -1;
 }
 
 void sandbox_free(struct sandbox *s)
@@ -288,9 +294,10 @@ void sandbox_free(struct sandbox *s)
 	if (!s)
 		return;
 	sandbox_destroy(s, false);
+	if (s->dir_fd >= 0)
+		remove_folders(s);
 	/* The last hold on cow layers: closing it writes them out to disk, which may take a while. */
 	mounts_done(&s->mounts);
-	rootfs_done(&s->rootfs);
 	free(s->default_cwd);
 	free(s->notice);
 	free(s->state_dir);

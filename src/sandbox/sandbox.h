@@ -31,10 +31,11 @@ struct sandbox_config {
 /* Everything up to a running pid 1, or nothing left behind and a sentence. The caller owns *ret_sandbox. */
 int sandbox_create(
 	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
-/* Kills what runs, unmounts, removes cgroups and (unless keep_layer) the root's upper. Change sets stay. Safe twice. */
+/* Kills what runs, unmounts, removes cgroups. Nothing of it lives after that. Safe twice. */
 void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
-/* Destroys first where that was not done. Lets go of the change sets' layers, which the kernel then writes out
- * to disk: may take as long as the disk is busy, so it comes last, when nobody waits any more. */
+/* Destroys first where that was not done. Removes the root's layer unless keep_layer was given, and lets go of
+ * the change sets' layers, which the kernel then writes out: takes as long as the disk is busy, so it comes
+ * last, when nobody waits any more. Change sets stay. */
 void sandbox_free(struct sandbox *sandbox);
 SCOPED_TYPE(sandbox)
 

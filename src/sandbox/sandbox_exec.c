@@ -221,6 +221,20 @@ uint64_t sandbox_exec_cgroup_id(const struct sandbox_exec *exec)
 	return exec->cgroup_id;
 }
 
+/* The supervisor decides what it ignores before its first exec, so that it is asked once. */
+static uint64_t ignored_signals(void)
+{
+	static uint64_t mask;
+	static bool is_known;
+	struct sigaction action;
+
+	for (int i = 1; !is_known && i < NSIG; i++)
+		if (sigaction(i, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+			mask |= UINT64_C(1) << (i - 1);
+	is_known = true;
+	return mask;
+}
+
 static void fill_enter(struct enter *e, const struct sandbox_exec *exec, int status_fd)
 {
 	const struct sandbox *s = exec->sandbox;
@@ -240,6 +254,7 @@ static void fill_enter(struct enter *e, const struct sandbox_exec *exec, int sta
 		.argv = exec->argv.items,
 		.env = exec->env.items,
 		.filter = s->filter.prog,
+		.ignored_signals = ignored_signals(),
 		.child_stack_top = (char *)exec->block + 2 * ENTER_STACK_SIZE,
 		.pidfd = -1,
 	};

@@ -25,6 +25,7 @@ struct sandbox {
 	int root_fd, devpts_fd;
 	struct seccomp_program filter;
 	int64_t start_ns;
+	bool is_destroyed, keeps_layer;
 	unsigned frozen; /* SANDBOX_FREEZE_* */
 	char *notice;    /* NULL: nothing to say */
 };
