@@ -70,7 +70,7 @@ static struct slice give(struct lines *lines, size_t len, size_t used)
 static bool find_line(struct lines *lines, size_t searched, struct slice *ret_line)
 {
 	size_t len = lines->buf.len - lines->at;
-	const char *start = lines->buf.p + lines->at;
+	const char *start = len ? lines->buf.p + lines->at : "";
 	const char *end = len > searched ? memchr(start + searched, '\n', len - searched) : NULL;
 
 	if (end && (size_t)(end - start) < RECORD_JOURNAL_LINE_MAX) {
@@ -137,5 +137,7 @@ uint64_t lines_next_offset(const struct lines *lines)
 
 struct slice lines_rest(const struct lines *lines)
 {
-	return (struct slice){.p = lines->buf.p + lines->at, .len = lines->buf.len - lines->at};
+	size_t len = lines->buf.len - lines->at;
+
+	return (struct slice){.p = len ? lines->buf.p + lines->at : "", .len = len};
 }

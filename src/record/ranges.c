@@ -14,7 +14,7 @@ void ranges_done(struct ranges *ranges)
 
 static void insert(struct ranges *ranges, size_t i, struct range range)
 {
-	if (ranges->n == ranges->cap) {
+	if (!ranges->items || ranges->n == ranges->cap) {
 		ranges->cap = ranges->cap ? ranges->cap * 2 : 64;
 		ranges->items = mem_grow(ranges->items, ranges->cap, sizeof(struct range));
 	}

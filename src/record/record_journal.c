@@ -134,7 +134,9 @@ static void close_batch(struct record_journal *journal)
 		return;
 	digest_init(&d);
 	digest_add(&d, line->p, line->len);
-	digest_add(&d, journal->buf.p + journal->batch_at, journal->buf.len - journal->batch_at);
+	if (journal->buf.len > journal->batch_at)
+		digest_add(&d, journal->buf.p + journal->batch_at,
+			journal->buf.len - journal->batch_at);
 	digest_value_hex(&d, journal->head);
 	str_reset(line);
 	record_journal_hash_line(line, &(struct record_journal_hash){.head = journal->head,
@@ -179,7 +181,8 @@ static int write_out(struct record_journal *journal)
 			r = -errno;
 	}
 	journal->file_bytes += done;
-	memmove(buf->p, buf->p + done, buf->len - done);
+	if (done < buf->len)
+		memmove(buf->p, buf->p + done, buf->len - done);
 	buf->len -= done;
 	journal->batch_at = buf->len;
 	return r;

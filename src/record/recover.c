@@ -275,7 +275,8 @@ static void enter_gaps(
 	for (size_t i = 0; i < gaps->n; i += 2)
 		if (gaps->seqs[i + 1] - gaps->seqs[i] < CONTROL_LINE_SEQ_MAX)
 			add_number(numbers, gaps->seqs[i]);
-	qsort(numbers->seqs, numbers->n, sizeof(uint64_t), compare);
+	if (numbers->n)
+		qsort(numbers->seqs, numbers->n, sizeof(uint64_t), compare);
 	for (size_t i = 0; i < numbers->n; i++) {
 		uint64_t seq = numbers->seqs[i];
 

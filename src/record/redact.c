@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/redact.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,18 @@ static struct event *copy_of(
 	return &redact->event;
 }
 
+/* JSON that was made elsewhere is redacted as it stands; where that would break it, none of it is kept. */
+static void mend_raw(struct str *raw)
+{
+	json_t *root = json_loadb(raw->p, raw->len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
+
+	json_decref(root);
+	if (root)
+		return;
+	str_reset(raw);
+	str_puts(raw, "\"[redacted]\"");
+}
+
 static void redact_field(
 	struct redact *redact, const struct event *ev, int field, const struct event **kept)
 {
@@ -172,6 +185,8 @@ static void redact_field(
 			*(struct event_list *)((char *)copy_of(redact, ev, kept) + info->offset) =
 				list;
 	} else if (redact_text(redact, *(const struct slice *)at, &out)) {
+		if (info->type == EVENT_TYPE_raw)
+			mend_raw(&out);
 		*(struct slice *)((char *)copy_of(redact, ev, kept) + info->offset) =
 			own_text(redact, &out);
 	}

@@ -143,9 +143,15 @@ static size_t quote_end(const struct scan *scan, size_t i, char quote)
 
 static size_t line_end(const struct scan *scan, size_t i)
 {
-	while (i < scan->in.len && !strchr("\r\n\"'", scan->in.p[i]) && scan->in.p[i])
-		i++;
-	return i;
+	const char *p = scan->in.p;
+
+	for (; i < scan->in.len && !strchr("\r\n\"'", p[i]); i++)
+		if (p[i] == '\\' && i + 1 < scan->in.len &&
+			(is_quote(p[i + 1]) || strchr("nr", p[i + 1])))
+			break;
+		else if (p[i] == '\\')
+			i++;
+	return i < scan->in.len ? i : scan->in.len;
 }
 
 /* Redacts the value that begins at i, quoted or not. */
@@ -321,7 +327,12 @@ static size_t on_pem(struct scan *scan, size_t i)
 		return i + 5;
 	from = (size_t)(body - scan->in.p) + sizeof(head_end) - 1;
 	to = memmem(scan->in.p + from, scan->in.len - from, end, sizeof(end) - 1);
-	return put(scan, from, to ? (size_t)(to - scan->in.p) : scan->in.len);
+	stop = to ? (size_t)(to - scan->in.p) : scan->in.len;
+	for (size_t k = from; k < stop;
+		k++) /* there is no quote in a key: the text around it ends there */
+		if (is_quote(scan->in.p[k]))
+			stop = k;
+	return put(scan, from, stop);
 }
 
 /* `curl -u name:secret` in a command line: the one such option that people type there. */

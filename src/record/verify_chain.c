@@ -122,7 +122,8 @@ static void tell_difference(struct pass *pass, const char *is, size_t n_is, cons
 
 static void compare_lines(struct pass *pass)
 {
-	const char *is = pass->sums.p, *was = pass->control.sums.p;
+	const char *is = pass->sums.p ? pass->sums.p : "";
+	const char *was = pass->control.sums.p ? pass->control.sums.p : "";
 	size_t n_is = pass->sums.len / SUM_LEN, n_was = pass->control.sums.len / SUM_LEN, same = 0;
 
 	while (same < n_is && same < n_was &&

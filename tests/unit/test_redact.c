@@ -206,12 +206,43 @@ static void test_list(void **state)
 	}
 }
 
+static void test_raw(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} cases[] = {
+		{"{\"a\":\"TOKEN=x\\\\\",\"b\":1}", "{\"a\":\"TOKEN=#\",\"b\":1}"},
+		{"{\"a\":\"Cookie: k=\\\"v\\\"\"}", "{\"a\":\"Cookie: #\\\"v\\\"\"}"},
+		{"[\"-----BEGIN RSA PRIVATE KEY-----\\nMII\"]",
+			"[\"-----BEGIN RSA PRIVATE KEY-----#\"]"},
+		{"{\"api_key\":\"x\"}", "{\"api_key\":\"#\"}"},
+		{"{\"a\":\"b\"}", "="},
+	};
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct event ev = {.kind = EVENT_EXEC_START};
+		const struct event *kept;
+		const char *mark;
+		scoped_str struct str got = {0};
+
+		event_set(&ev, labels, slice_of(cases[i].in));
+		kept = redact_event(redact, &ev);
+		mark = memmem(kept->labels.p, kept->labels.len, "[redacted #", 11);
+		if (mark)
+			str_printf(&got, "%.*s#%s", (int)(mark - kept->labels.p), kept->labels.p,
+				mark + 18);
+		assert_string_equal(mark ? got.p : "=", cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_raw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
