@@ -253,7 +253,8 @@ static int write_rights(struct apply *a, size_t i, struct str *lost)
 {
 	const struct change *c = &a->changes->items[i];
 
-	if (is_regular(c) && (c->flags & CHANGE_ATTRIBUTES))
+	/* A file with other names on the host gets one of its own, as it did in the sandbox. */
+	if (is_regular(c) && ((c->flags & CHANGE_ATTRIBUTES) || c->before.has_other_names))
 		return write_file(a, i, true, lost);
 	if (c->flags & CHANGE_OWNER)
 		add_loss(lost, "its owner");
@@ -352,32 +353,43 @@ static int rename_item(struct apply *a, size_t i)
 	return r;
 }
 
-/* Something that is to be renamed itself stands where this one goes. */
-static bool is_blocked(struct apply *a, size_t i)
+static bool is_below(const char *path, const char *folder)
+{
+	return strcmp(path, folder) != 0 && path_is_beneath(slice_of(path), slice_of(folder));
+}
+
+/* Whether a rename has to wait for another: *ret_blocker is then where that one's folder is now, in the way, or
+ * NULL where it only has to come first. The caller frees it. */
+static bool is_blocked(struct apply *a, size_t i, char **ret_blocker)
 {
 	const char *path = a->changes->items[i].path;
+	bool waits = false;
 
 	for (size_t k = 0; k < a->changes->n_items; k++) {
 		const struct change *c = &a->changes->items[k];
 		scoped_mem char *at = NULL;
 
-		if (k == i || c->kind != CHANGE_RENAMED || a->items[k].result != APPLY_WAITING)
+		if (c->kind != CHANGE_RENAMED || a->items[k].result != APPLY_WAITING)
 			continue;
 		at = now_at(a, c->from);
-		if (strcmp(at, path) == 0)
+		/* Below its place, in its place, or in the folder whose place it takes. */
+		if (is_below(path, at) || is_below(at, path) || (k != i && strcmp(path, at) == 0)) {
+			*ret_blocker = take(&at);
 			return true;
+		}
+		waits |= k != i && is_below(path, c->path);
 	}
-	return false;
+	return waits;
 }
 
-/* Breaks a ring of renames: what stands in the way waits under a name of its own. */
+/* Breaks a ring of renames: what stands in the way waits at the top, under a name of its own. */
 static int park(struct apply *a, const char *path)
 {
 	char id[ID_SIZE];
 	scoped_mem char *aside = NULL;
 
 	id_new("tm", id);
-	aside = mem_printf("%s.cloche-%s", path, id);
+	aside = mem_printf(".cloche-%s", id);
 	return rename_on_host(a, path, aside);
 }
 
@@ -395,15 +407,19 @@ static bool wants_rename(const struct apply *a, size_t i)
 	return a->changes->items[i].kind == CHANGE_RENAMED && a->items[i].result == APPLY_WAITING;
 }
 
-static int rename_round(struct apply *a, size_t *ret_done, size_t *ret_blocked)
+static int rename_round(struct apply *a, size_t *ret_done, size_t *ret_blocked, char **ret_blocker)
 {
 	*ret_done = *ret_blocked = 0;
 	for (size_t i = 0; i < a->changes->n_items; i++) {
+		char *blocker = NULL;
 		int r;
 
 		if (!wants_rename(a, i))
 			continue;
-		if (is_blocked(a, i)) {
+		if (is_blocked(a, i, &blocker)) {
+			if (!*ret_blocker)
+				*ret_blocker = take(&blocker);
+			free(blocker);
 			*ret_blocked = i + 1;
 			continue;
 		}
@@ -418,14 +434,15 @@ static int rename_round(struct apply *a, size_t *ret_done, size_t *ret_blocked)
 static int rename_all(struct apply *a)
 {
 	for (;;) {
+		scoped_mem char *blocker = NULL;
 		size_t n_done, blocked;
-		int r = rename_round(a, &n_done, &blocked);
+		int r = rename_round(a, &n_done, &blocked, &blocker);
 
 		if (r < 0 || blocked == 0)
 			return r;
 		if (n_done > 0)
 			continue;
-		r = settle(a, blocked - 1, park(a, a->changes->items[blocked - 1].path));
+		r = settle(a, blocked - 1, blocker ? park(a, blocker) : -EEXIST);
 		if (r < 0)
 			return r;
 	}

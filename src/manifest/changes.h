@@ -49,7 +49,8 @@ struct change_side {
 	char sha256[DIGEST_HEX_SIZE];     /* regular files; "" where not read */
 	char attributes[DIGEST_HEX_SIZE]; /* content_attributes() */
 	bool has_capabilities;
-	char *target; /* links */
+	bool has_other_names; /* hard links */
+	char *target;         /* links */
 };
 
 struct change {

@@ -29,7 +29,8 @@ struct scan {
 	int64_t budget; /* bytes that may still be hashed */
 	struct scan_hidden *hidden;
 	size_t n_hidden;
-	struct map *moved; /* base paths of folders that were renamed */
+	struct map *moved; /* base paths of folders that were renamed: where they are now */
+	bool only_moves;   /* the first round, which fills that and nothing else */
 	struct scan_origin *origins;
 	size_t n_origins;
 };

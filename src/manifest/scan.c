@@ -295,13 +295,24 @@ static void place_moved(
 {
 	bool hid_folder = e->base && S_ISDIR(e->low.st_mode);
 
-	*map_slot(scan->moved, slice_of(moved)) = scan;
-	if (outside)
+	void **place = map_slot(scan->moved, slice_of(moved));
+
+	free(*place);
+	*place = mem_dup(e->path);
+	if (outside || scan->only_moves)
 		return;
 	if (e->base)
 		hide_below(scan, e, "", CHANGE_REPLACED | (hid_folder ? CHANGE_QUIET : 0));
 	e->low = *st;
 	note_folder(scan, e, CHANGE_RENAMED, moved);
+}
+
+/* The folder below was renamed away, and this is a new one under its old name. */
+static bool is_elsewhere(const struct scan *scan, const struct entry *e)
+{
+	const char *now = map_find(scan->moved, slice_of(e->base));
+
+	return now && strcmp(now, e->path) != 0;
 }
 
 /* Notes how a folder came to be at its path. Returns the path below that belongs to it, or NULL. */
@@ -317,7 +328,9 @@ static char *place_folder(
 		return take(&moved);
 	}
 	*ret_merged = moved || (f->merged && !e->up.opaque && !e->up.redirect);
-	if (e->base && S_ISDIR(e->low.st_mode)) {
+	if (scan->only_moves)
+		return e->base && S_ISDIR(e->low.st_mode) ? mem_dup(e->base) : NULL;
+	if (e->base && S_ISDIR(e->low.st_mode) && !is_elsewhere(scan, e)) {
 		if (!outside)
 			note_folder(scan, e, CHANGE_MODE,
 				strcmp(e->base, e->path) != 0 ? e->base : NULL);
@@ -368,13 +381,13 @@ static void visit_entry(
 	if (is_gone && f->merged)
 		return;
 	if (is_gone || e->up.whiteout || (below[0] && !is_folder)) {
-		if (e->base)
+		if (e->base && !scan->only_moves)
 			hide_below(scan, e, below, 0);
 		return;
 	}
 	if (is_folder)
 		visit_folder(scan, f, e, below);
-	else
+	else if (!scan->only_moves)
 		visit_file(scan, f, e);
 }
 
@@ -396,12 +409,21 @@ struct visit {
 	const struct frame *f;
 };
 
+static bool is_folder_name(int dirfd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int on_upper_name(void *data, const char *name)
 {
 	struct visit *v = data;
 
 	if (v->scan->out->n_items >= ITEMS_MAX)
 		return -E2BIG;
+	if (v->scan->only_moves && !is_folder_name(v->f->ufd, name))
+		return 0;
 	visit_name(v->scan, v->f, name, "");
 	return 0;
 }
@@ -431,7 +453,7 @@ static void visit(struct scan *scan, const struct frame *f, const char *below)
 		return;
 	}
 	r = scan_each_name(f->ufd, on_upper_name, &v);
-	if (r >= 0 && f->lfd >= 0 && !f->merged)
+	if (r >= 0 && f->lfd >= 0 && !f->merged && !scan->only_moves)
 		r = scan_each_name(f->lfd, on_lower_name, &v);
 	if (r < 0)
 		scan_note_unread(scan, f->path, r);
@@ -457,12 +479,17 @@ int scan_open_lower(const char *path)
 
 static void scan_done(struct scan *scan)
 {
+	struct slice key;
+	void *path;
+
 	for (size_t i = 0; i < scan->n_hidden; i++) {
 		free(scan->hidden[i].path);
 		free(scan->hidden[i].base);
 	}
 	free(scan->hidden);
 	free(scan->origins);
+	for (size_t i = 0; map_next(scan->moved, &i, &key, &path);)
+		free(path);
 	map_free(scan->moved);
 	scoped_close(&scan->upper_fd);
 	scoped_close(&scan->lower_fd);
@@ -491,6 +518,10 @@ static int run(struct scan *scan, const char *below, struct err *err)
 		.merged = !top.opaque,
 		.xwhiteouts = top.has_xwhiteouts};
 	upper_done(&top);
+	/* Whether a folder is a new one or what it was depends on where the old one went. */
+	scan->only_moves = true;
+	visit(scan, &f, below);
+	scan->only_moves = false;
 	visit(scan, &f, below);
 	scan_hidden_list(scan);
 	return 0;

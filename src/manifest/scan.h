@@ -8,6 +8,9 @@
  * are noted as hidden and listed at the end, less what was renamed away from there. A file is renamed where its
  * origin mark (the file it was copied up from) is one of the hidden files.
  *
+ * A first round finds the renamed folders only, since a folder that was made under the name of one that was renamed
+ * away is a new one and not to be compared with that.
+ *
  * Both sides are walked by descriptors, one name at a time, following no link; the lower is a private clone of
  * its mount, so that what the host has mounted below it is as invisible as it is to the overlay. The sandbox
  * may run meanwhile: each entry is as it was when looked at. */

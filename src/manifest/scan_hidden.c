@@ -92,6 +92,27 @@ static char *folder_of(const char *path)
 	return slash ? mem_copy(path, (size_t)(slash - path)) : mem_dup("");
 }
 
+/* Hidden at this place because the folder around it was renamed: it is alive there. */
+static bool lives_on(const struct scan *scan, const struct scan_hidden *hidden)
+{
+	struct slice at = slice_of(hidden->base);
+
+	for (;;) {
+		const char *now = map_find(scan->moved, at);
+
+		if (now) {
+			scoped_mem char *path = mem_printf("%s%s", now, hidden->base + at.len);
+
+			return strcmp(path, hidden->path) != 0;
+		}
+		while (at.len > 0 && at.p[at.len - 1] != '/')
+			at.len--;
+		if (at.len == 0)
+			return false;
+		at.len--;
+	}
+}
+
 static void list_hidden(struct scan *scan, const struct scan_hidden *hidden, struct map *by_handle)
 {
 	scoped_mem char *path = folder_of(hidden->path), *base = folder_of(hidden->base);
@@ -148,7 +169,8 @@ void scan_hidden_list(struct scan *scan)
 	struct map *by_handle = map_new();
 
 	for (size_t i = 0; i < scan->n_hidden; i++)
-		list_hidden(scan, &scan->hidden[i], by_handle);
+		if (!lives_on(scan, &scan->hidden[i]))
+			list_hidden(scan, &scan->hidden[i], by_handle);
 	for (size_t i = 0; i < scan->n_origins; i++)
 		find_rename(scan, &scan->origins[i], by_handle);
 	map_free(by_handle);

@@ -22,6 +22,7 @@ static void take_stat(const struct stat *st, struct change_side *side)
 	side->uid = st->st_uid;
 	side->gid = st->st_gid;
 	side->size = st->st_size;
+	side->has_other_names = st->st_nlink > 1;
 	side->mtime_ns = to_ns(st->st_mtim);
 	side->ctime_ns = to_ns(st->st_ctim);
 }

@@ -167,8 +167,11 @@ bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len)
 
 int upper_make_whole(int fd, int data_fd)
 {
-	int r = content_copy(data_fd, fd);
+	int r;
 
+	if (fgetxattr(fd, MARK "metacopy", NULL, 0) < 0)
+		return errno == ENODATA ? 0 : -errno; /* by another of its names */
+	r = content_copy(data_fd, fd);
 	if (r < 0)
 		return r;
 	/* The mark goes last: until then the file is what it was. */

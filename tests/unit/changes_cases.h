@@ -42,6 +42,40 @@ static const struct changes_case changes_cases[] = {
 		"renamed p/c -> c2 directory\nrenamed p -> q directory\n"},
 	{"two folders swapped", "mkdir a b; echo 1 > a/f; echo 2 > b/g", "mv a t; mv b a; mv t b",
 		":", "renamed b -> a directory\nrenamed a -> b directory\n"},
+	{"three folders in a ring", "mkdir a b c; echo 1 > a/f; echo 2 > b/g; echo 3 > c/h",
+		"mv a t; mv b a; mv c b; mv t c; echo 4 > c/f", ":",
+		"renamed b -> a directory\nrenamed c -> b directory\nrenamed a -> c directory\n"
+		"changed a/f -> c/f\n"},
+	{"file in a folder's place, folder in a file's", "mkdir d; echo 1 > d/x; echo 2 > f",
+		"mv d t; mv f d; mv t f", ":", "renamed f -> d\nrenamed d -> f directory\n"},
+	{"old name taken again", "echo a > a; mkdir d; echo x > d/x",
+		"mv a b; echo n > a; mv d e; mkdir d; echo y > d/y", ":",
+		"changed a\nadded b\nadded d/y\nrenamed d -> e directory\n"},
+	{"into a new folder of the old name",
+		"mkdir -p d/s; echo 1 > d/x; echo 2 > d/s/y; echo 3 > f",
+		"mv d e; mkdir d; mv f d/f; mv e/s d/s; echo 4 > d/s/z", ":",
+		"renamed f -> d/f\nrenamed d/s -> d/s directory\nadded d/s/z\nrenamed d -> e "
+                "directory\n"},
+	{"into a new folder with a file's old name", "echo a > a; echo b > b",
+		"mv a c; mkdir a; mv b a/b", ":", "renamed b -> a/b\nrenamed a -> c\n"},
+	{"removed below a renamed folder and its old name", "mkdir d; echo 1 > d/x; echo 2 > d/y",
+		"mv d e; rm e/x; mkdir d; echo 3 > d/y", ":",
+		"added d/y\nrenamed d -> e directory\nremoved d/x\n"},
+	{"hard link", "echo a > a; echo z > z", "ln a b; ln z y; rm z", ":",
+		"added b\nrenamed z -> y\n"},
+	{"large file with holes", "truncate -s 3M a; echo b > b",
+		"truncate -s 9M a; echo c > c; truncate -s 4M c", ":", "changed a\nadded c\n"},
+	{"folder without rights", "mkdir d; echo 1 > d/f",
+		"echo 2 > d/f; mkdir e; echo 3 > e/g; chmod 0500 d e", ":",
+		"mode d 0755 0500 directory\nchanged d/f\nadded e/g\n"},
+	{"deep", "mkdir d",
+		"p=d; for i in $(seq 60); do p=$p/d$i; done; mkdir -p $p; echo x > $p/f", ":",
+		"added "
+		"d/d1/d2/d3/d4/d5/d6/d7/d8/d9/d10/d11/d12/d13/d14/d15/d16/d17/d18/d19/d20/d21/d22/"
+		"d23/d24/d25/"
+		"d26/d27/d28/d29/d30/d31/d32/d33/d34/d35/d36/d37/d38/d39/d40/d41/d42/d43/d44/d45/"
+		"d46/d47/d48/d49/d50/"
+		"d51/d52/d53/d54/d55/d56/d57/d58/d59/d60/f\n"},
 	{"folder over a removed one", "mkdir -p a b; echo 1 > a/f; echo 2 > b/g", "rm -r b; mv a b",
 		":", "renamed a -> b directory\nremoved b/g\n"},
 	{"renamed file", "echo g > g; echo k > k", "mv g G; mv k d; echo more >> d", ":",

@@ -53,19 +53,23 @@ static int open_set(struct change_set **ret)
 	return r;
 }
 
+/* Whose the host's folder is, and which host id is root inside. */
+static unsigned owner_uid, owner_gid, id_base;
+
 static void write_set(void)
 {
-	scoped_mem char *dir = mem_printf("%s/set", top);
-	scoped_mem char *path = mem_printf("%s/changes.json", dir);
+	scoped_mem char *path = mem_printf("%s/set/changes.json", top);
+	scoped_str struct str text = {0};
 	struct timespec now;
-	scoped_mem char *text = NULL;
 
 	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	text = mem_printf("{\"v\":1,\"created_ns\":%lld,\"mounts\":[{\"n\":0,\"host\":\"%s/host\","
-			  "\"guest\":\"/proj\",\"owner_uid\":0,\"owner_gid\":0,\"id_base\":0,"
-			  "\"upper\":\"0/upper\"}]}",
-		now.tv_sec * 1000000000LL + now.tv_nsec, top);
-	assert_int_equal(fdio_replace(AT_FDCWD, path, text, strlen(text), 0600), 0);
+	str_printf(&text, "{\"v\":1,\"created_ns\":%lld,\"base\":%u,\"mounts\":[{\"n\":0,",
+		now.tv_sec * 1000000000LL + now.tv_nsec, id_base);
+	str_printf(&text, "\"host\":\"%s/host\",\"guest\":\"/proj\",\"upper\":\"0/upper\",", top);
+	str_printf(&text, "\"owner_uid\":%u,\"owner_gid\":%u,", owner_uid, owner_gid);
+	str_printf(&text, "\"uid_map\":[[%u,%u,1]],\"gid_map\":[[%u,%u,1]]}]}", owner_uid, id_base,
+		owner_gid, id_base);
+	assert_int_equal(fdio_replace(AT_FDCWD, path, text.p, text.len, 0600), 0);
 }
 
 static void mount_set(void)
@@ -115,6 +119,7 @@ static struct changes *read_changes(const struct change_set *set)
 /* The tests of a program that needs all this; 77 where it cannot be had. */
 static int run_in_namespace(int (*run)(void))
 {
+	scoped_mem char *merged = NULL;
 	int r;
 
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
@@ -125,6 +130,11 @@ static int run_in_namespace(int (*run)(void))
 	if (!mkdtemp(top))
 		return 1;
 	r = run();
+	/* What a failed case left mounted. */
+	while (umount2(top, MNT_DETACH) == 0)
+		;
+	merged = mem_printf("%s/merged", top);
+	(void)umount2(merged, MNT_DETACH);
 	(void)path_remove_all(AT_FDCWD, top);
 	return r;
 }

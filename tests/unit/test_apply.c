@@ -80,7 +80,7 @@ static bool brings_all_over(const struct changes_case *c)
 	if (slice_eq(str_slice(&inside), str_slice(&host)) && pending == 0 && again.len == 0 &&
 		slice_eq(str_slice(&host), str_slice(&once)))
 		return true;
-	print_error(
+	fprintf(stderr,
 		"case '%s'\nsaid:\n%spending: %zu\ninside:\n%shost:\n%safter a second apply:\n%s%s",
 		c->name, said.p, pending, inside.p, host.p, once.p, again.p ? again.p : "");
 	return false;
@@ -96,10 +96,80 @@ static void test_whole(void **state)
 	assert_int_equal(bad, 0);
 }
 
+static unsigned next_random(unsigned long long *state)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (unsigned)(*state >> 33);
+}
+
+static void add_random_path(struct str *out, unsigned long long *state)
+{
+	unsigned depth = 1 + next_random(state) % 3;
+
+	for (unsigned i = 0; i < depth; i++)
+		str_printf(out, "%s%c", i ? "/" : "", 'a' + (char)(next_random(state) % 4));
+}
+
+/* One step of a shell script; @ stands for a path. Those that cannot be done are passed over. */
+static void add_random_step(struct str *out, unsigned long long *state, unsigned n)
+{
+	static const char *const steps[] = {"echo # > @", "echo # >> @", "rm -rf @", "mkdir -p @",
+		"mv -T @ @", "mv -T @ @", "mv @ @", "ln -s x# @", "chmod 640 @", "chmod 750 @",
+		"cp -r @ @", "touch @", "ln @ @", "rm -rf @ && mkdir @", "mv -T @ @ && mkdir @"};
+
+	str_puts(out, "{ ");
+	for (const char *p = steps[next_random(state) % (sizeof(steps) / sizeof(steps[0]))]; *p;
+		p++) {
+		if (*p == '@')
+			add_random_path(out, state);
+		else if (*p == '#')
+			str_printf(out, "%u", n);
+		else
+			str_putc(out, *p);
+	}
+	str_puts(out, "; } 2>/dev/null || :\n");
+}
+
+static char *random_script(unsigned long long *state, unsigned n_steps)
+{
+	struct str out = {0};
+
+	for (unsigned i = 0; i < n_steps; i++)
+		add_random_step(&out, state, i + next_random(state) % 1000 * 100);
+	return str_take(&out);
+}
+
+/* Whatever is done inside, the host's folder ends as the sandbox saw it. TEST_ROUNDS and TEST_SEED for more. */
+static void test_random(void **state)
+{
+	const char *rounds = getenv("TEST_ROUNDS"), *first = getenv("TEST_SEED");
+	unsigned long long seed = first ? strtoull(first, NULL, 10) : 1;
+	unsigned long long end_seed = seed + (rounds ? strtoull(rounds, NULL, 10) : 20);
+
+	/* In memory: many rounds in little time. */
+	assert_int_equal(mount("tmpfs", top, "tmpfs", 0, NULL), 0);
+	for (; seed < end_seed; seed++) {
+		unsigned long long random = seed;
+		scoped_mem char *steps = random_script(&random, 12);
+		scoped_mem char *host = mem_printf("mkdir -p a/b/c b/a c/d; echo 1 > a/a; "
+						   "echo 2 > a/b/d; echo 3 > c/d/a; echo 4 > d\n%s",
+			steps);
+		scoped_mem char *inside = random_script(&random, 14);
+		scoped_mem char *name =
+			mem_printf("seed %llu\n%s\ninside:\n%s", seed, host, inside);
+		struct changes_case c = {
+			.name = name, .host = host, .inside = inside, .meanwhile = ":"};
+
+		assert_true(brings_all_over(&c));
+	}
+	assert_int_equal(umount(top), 0);
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
