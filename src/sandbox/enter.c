@@ -24,8 +24,8 @@
 #define NOT_FOUND      127
 #define FIRST_SLICE_MS 2 /* a child that may run says so within this */
 #define LAST_SIGNAL    64
-#define EVERY_NAMESPACE \
-	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+#define ALL_BUT_USER \
+	(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 #define CLEAR_SIGHAND 0x100000000ULL
 
 /* Code of the helper and the child: no sanitizer's bookkeeping, no frame of the caller's. */
@@ -159,7 +159,7 @@ static ALONE __attribute__((noreturn, used)) void enter_child(struct enter *e)
 
 	say_started(e);
 	join_limits(e);
-	r = rawcall(__NR_setns, e->init_pidfd, EVERY_NAMESPACE);
+	r = rawcall(__NR_setns, e->init_pidfd, CLONE_NEWUSER);
 	if (r < 0)
 		fail(e, r, ENTER_NAMESPACES);
 	(void)rawcall(__NR_setsid);
@@ -193,7 +193,7 @@ static ALONE long clone_child(struct enter *e, struct clone_args *args)
 static ALONE __attribute__((noreturn, used)) void enter_helper(struct enter *e)
 {
 	struct clone_args args = {0};
-	long r = rawcall(__NR_setns, e->init_pidfd, CLONE_NEWPID);
+	long r = rawcall(__NR_setns, e->init_pidfd, ALL_BUT_USER);
 
 	args.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_PARENT_SETTID |
 	             CLONE_INTO_CGROUP | CLEAR_SIGHAND;
@@ -215,7 +215,8 @@ static ALONE __attribute__((noreturn, used)) void enter_helper(struct enter *e)
 
 int enter_start(struct enter *e, void *helper_stack_top)
 {
-	unsigned long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+	/* Not CLONE_FS: root and current folder change with the mount namespace. */
+	unsigned long flags = CLONE_VM | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 	                      CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 	register struct enter *arg __asm__("r12") = e;
 	register long tid_at __asm__("r10") = (long)&e->helper;

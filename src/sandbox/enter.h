@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings one program into a sandbox: the half of an exec that runs beside the supervisor, in its memory.
  *
- * A helper thread of the supervisor takes the sandbox's pid namespace for its next child and clones it with
- * CLONE_VM|CLONE_VFORK. Only the helper waits for that child, so neither a frozen cgroup nor root inside that
+ * A helper thread of the supervisor enters the sandbox's namespaces, all but the user namespace, which no thread
+ * may, and clones the child with CLONE_VM|CLONE_VFORK. So the child is born inside: what /proc tells there of
+ * anybody's mounts and sockets is never the host's, and nobody inside can signal it before it is one of them. Only the helper waits for that child, so neither a frozen cgroup nor root inside that
  * stops the child holds the supervisor up. CLONE_VFORK is what keeps the kernel's out-of-memory killer off the
  * child, whose memory is the supervisor's: killing one would kill both.
  *

@@ -17,11 +17,14 @@
 #include "sandbox/change_file.h"
 #include "sandbox/sandbox_internal.h"
 #include "util/clock.h"
+#include "util/fdio.h"
 #include "util/mem.h"
 #include "util/scoped.h"
+#include "util/str.h"
 
 #define INIT_MAX     (1u << 20)
 #define KILL_WAIT_MS 5000
+#define NUMBER_MAX   64
 #define INIT_GROUP   "init"
 
 static struct sandbox *new_sandbox(const struct sandbox_config *config)
@@ -244,6 +247,20 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 	               : change_file_write(&changes, config->changes_dir, err);
 }
 
+/* A child that changes its ids makes our common memory as readable as this says. */
+static int check_dumpable(struct err *err)
+{
+	scoped_str struct str text = {0};
+
+	if (fdio_read_file(AT_FDCWD, "/proc/sys/fs/suid_dumpable", NUMBER_MAX, &text) < 0 ||
+		!text.p || text.p[0] != '1')
+		return 0;
+	return err_set(err, -EPERM,
+		"fs.suid_dumpable is 1, with which root inside could read the supervisor: set it "
+	        "to 0 or 2 "
+		"(sysctl fs.suid_dumpable=0)");
+}
+
 int sandbox_create(
 	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err)
 {
@@ -253,6 +270,9 @@ int sandbox_create(
 	/* Children share our memory or come from it: nobody inside may look into it. */
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
 		return err_set(err, -errno, "make the supervisor unreadable: %m");
+	r = check_dumpable(err);
+	if (r < 0)
+		return r;
 	s = new_sandbox(config);
 	r = create(s, config, err);
 	if (r < 0) {
