@@ -170,6 +170,33 @@ static int start_process(const char *state_dir, const char *run_dir, const struc
 	return 0;
 }
 
+/* Makes the folders and takes the lock with all of them shared, so that nobody who holds them exclusively
+ * (mend.c) meets one that is not locked yet. */
+static int make_folders(
+	const char *state_dir, const struct spec *spec, const char *id, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/sandboxes", state_dir);
+	scoped_fd int all = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (all < 0 || flock(all, LOCK_SH) < 0)
+		return err_set(err, -errno, "lock '%s': %m", path);
+	r = own_folder(state_dir, "sandboxes", id, NULL, err);
+	if (r == 0)
+		r = own_folder(state_dir, "changes", id, spec, err);
+	return r < 0 ? r : take_lock(state_dir, id, err);
+}
+
+static void remove_folders(const char *state_dir, const char *id)
+{
+	scoped_mem char *sandbox = mem_printf("%s/sandboxes/%s", state_dir, id);
+	scoped_mem char *changes = mem_printf("%s/changes/%s", state_dir, id);
+
+	/* What stays is gc's. */
+	(void)path_remove_all(AT_FDCWD, changes);
+	(void)path_remove_all(AT_FDCWD, sandbox);
+}
+
 int launch_start(const char *state_dir, const char *run_dir, const struct spec *spec,
 	struct launch *ret_launch, struct err *err)
 {
@@ -177,20 +204,18 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 	scoped_fd int lock = -1;
 	int r = launch_make_state(state_dir, err);
 
-	id_new("sb", launch.id);
-	if (r == 0)
-		r = own_folder(state_dir, "sandboxes", launch.id, NULL, err);
-	if (r == 0)
-		r = own_folder(state_dir, "changes", launch.id, spec, err);
 	if (r < 0)
 		return r;
-	r = lock = take_lock(state_dir, launch.id, err);
+	id_new("sb", launch.id);
+	r = lock = make_folders(state_dir, spec, launch.id, err);
 	if (r >= 0)
 		r = above(&lock);
 	if (r >= 0)
 		r = start_process(state_dir, run_dir, spec, lock, &launch, err);
-	if (r < 0)
+	if (r < 0) {
+		remove_folders(state_dir, launch.id);
 		return r;
+	}
 	*ret_launch = launch;
 	return 0;
 }

@@ -16,7 +16,7 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-static bool is_orphan(int sandboxes, const char *id)
+static bool is_unlocked(int sandboxes, const char *id)
 {
 	scoped_mem char *path = mem_printf("%s/lock", id);
 	scoped_fd int fd = openat(sandboxes, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -25,6 +25,18 @@ static bool is_orphan(int sandboxes, const char *id)
 		return errno == ENOENT; /* killed before it had one */
 	return flock(fd, LOCK_EX | LOCK_NB) ==
 	       0; /* let go of at once: the mender takes it for itself */
+}
+
+/* While all are held, none is just being made: see launch.c. */
+static bool is_orphan(int sandboxes, const char *id)
+{
+	bool unlocked;
+
+	if (flock(sandboxes, LOCK_EX) < 0)
+		return false;
+	unlocked = is_unlocked(sandboxes, id);
+	(void)flock(sandboxes, LOCK_UN); /* cannot fail once held */
+	return unlocked;
 }
 
 static int serve_and_wait(

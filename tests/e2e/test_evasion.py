@@ -324,7 +324,7 @@ def test_nothing_of_the_recorder_is_within_reach(box):
 	assert run.lines == ['still here']
 	assert box.supervisor() == [supervisor]
 	assert box.sh('echo next').out == 'next\n'
-	assert run.record.show()['complete'] is True
+	assert box.record.show()['complete'] is True
 	killed = [event for event in before.record.events('process.exit') if event.get('signal') == signal.SIGKILL]
 	assert killed, 'kill -1 reached the other exec, and the record says so'
 
