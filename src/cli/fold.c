@@ -208,6 +208,7 @@ static int run(const struct folding *f, const struct source_options *o, struct e
 		r = follow(f, source, err);
 	} else {
 		r = take_all(f, source, err);
+		r = r < 0 ? r : source_finish(source, err);
 		r = r < 0 ? r : print(f, false, err);
 	}
 	for (size_t i = 0; i < f->ids->n; i++)

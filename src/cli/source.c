@@ -12,11 +12,14 @@
 
 #include "cli/records.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/mem.h"
 
 #define WAIT_MS 200 /* a writer that died wakes nobody: look again after this */
 
 struct input {
+	const char *id; /* borrowed from the ids */
+	uint64_t n_given;
 	struct reader *reader;
 	struct view_filter filter;
 	char *exec;               /* what the filter's points at */
@@ -136,7 +139,7 @@ static int open_input(const struct cli *cli, const struct source_options *o, con
 	scoped_str struct str dir = {0};
 	int r;
 
-	*input = (struct input){.is_live = true};
+	*input = (struct input){.id = id, .is_live = true};
 	records_dir(cli, id, &dir);
 	if (source->notify >= 0 &&
 		inotify_add_watch(source->notify, dir.p, IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0 &&
@@ -208,10 +211,32 @@ int source_next(struct source *source, const struct event **ret_ev, struct slice
 	if (!oldest)
 		return 0;
 	source->given = (size_t)(oldest - source->inputs);
+	oldest->n_given++;
 	*ret_ev = oldest->next;
 	*ret_line = reader_line(oldest->reader);
 	*ret_i = source->given;
 	return 1;
+}
+
+int source_finish(const struct source *source, struct err *err)
+{
+	for (size_t i = 0; i < source->n; i++) {
+		const struct input *input = &source->inputs[i];
+		unsigned long long n_bad = reader_n_bad(input->reader);
+
+		if (n_bad && !input->n_given)
+			return err_set(err, -EBADMSG,
+				"the record of %s cannot be read: its lines are no events (`cloche "
+			        "verify %s` says "
+				"more)",
+				input->id, input->id);
+		if (n_bad)
+			log_warn("%llu lines of the record of %s cannot be read and are left out: "
+			         "`cloche verify "
+				 "%s` says more",
+				n_bad, input->id, input->id);
+	}
+	return 0;
 }
 
 int source_wait(struct source *source)

@@ -50,5 +50,8 @@ int source_next(struct source *source, const struct event **ret_ev, struct slice
 	size_t *ret_i, struct err *err);
 /* After 0, with --follow: waits until there may be more: 1; 0: every record has ended. */
 int source_wait(struct source *source);
+/* At the end: warns of lines that could not be read; -EBADMSG where a record has nothing but such. ids given to
+ * source_open() must live until then. */
+int source_finish(const struct source *source, struct err *err);
 
 #endif

@@ -84,6 +84,8 @@ static int run(struct streaming *s, const struct source_options *o, struct err *
 	} while (r == 0 && o->follow && source_wait(source));
 	for (size_t i = 0; s->stream->free && i < s->ids->n; i++)
 		s->stream->free(s->states[i]);
+	if (r == 0)
+		r = source_finish(source, err);
 	if (r == 0 && s->cli->json) {
 		str_puts(&s->out, "]\n");
 		r = flush(s, err);

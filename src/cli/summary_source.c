@@ -72,10 +72,18 @@ static int64_t count_pending(const struct cli *cli, const char *id)
 static int add_events(struct summary_source *source, struct err *err)
 {
 	const struct event *ev;
+	bool has_event = false;
 	int r;
 
-	while ((r = reader_next(source->reader, &ev, err)) > 0)
+	while ((r = reader_next(source->reader, &ev, err)) > 0) {
 		summary_add(source->summary, ev);
+		has_event = true;
+	}
+	if (r == 0 && !has_event && reader_n_bad(source->reader))
+		return err_set(err, -EBADMSG,
+			"the record of %s cannot be read: its lines are no events (`cloche verify "
+		        "%s` says more)",
+			source->id, source->id);
 	return r;
 }
 

@@ -379,7 +379,7 @@ static void check_end(struct verify *v)
 
 	if (sealed->seq > v->result->last_seq && !(v->log.met && v->trace.met)) {
 		verify_chain_finding(&v->findings,
-			"the end is missing: it was sealed up to seq %" PRIu64
+			"the end was cut off: it was sealed up to seq %" PRIu64
 			" and stops at seq %" PRIu64,
 			sealed->seq, v->result->last_seq);
 		return;
@@ -401,7 +401,7 @@ static void check_ledger(struct verify *v)
 		return;
 	if (o->ledger_seq > sealed->seq)
 		verify_chain_finding(&v->findings,
-			"the end is missing: the ledger knows it up to seq %" PRIu64
+			"the end was cut off: the ledger knows it up to seq %" PRIu64
 			", the seal ends at seq %" PRIu64,
 			o->ledger_seq, sealed->seq);
 	else if (o->ledger_seq < sealed->seq)

@@ -196,10 +196,10 @@ static const struct {
 				  "log.jsonl: 1 line was removed at its start\n"},
 	/* the end */
 	{"sed -i '7,$d' trace-00001.jsonl",
-		"the end is missing: it was sealed up to seq 8 and stops at seq 7\n"},
+		"the end was cut off: it was sealed up to seq 8 and stops at seq 7\n"},
 	{"sed -i '7,$d' trace-00001.jsonl; sed -i '5,$d' log.jsonl",
 		"exec ex_1: a start without an end\n"
-		"the end is missing: it was sealed up to seq 8 and stops at seq 5\n"},
+		"the end was cut off: it was sealed up to seq 8 and stops at seq 5\n"},
 	{"truncate -s -9 trace-00001.jsonl",
 		"trace-00001.jsonl line 7 stands behind the last hash line\n"
 		"trace-00001.jsonl ends in a torn line of 117 bytes\n"
@@ -211,7 +211,7 @@ static const struct {
 	/* files */
 	{"rm trace-00001.jsonl",
 		"seq 2 to 5 are missing\n"
-		"the end is missing: it was sealed up to seq 8 and stops at seq 7\n"},
+		"the end was cut off: it was sealed up to seq 8 and stops at seq 7\n"},
 	{"mv trace-00001.jsonl trace-00002.jsonl",
 		"trace-00001.jsonl is missing\n"
 		"trace-00002.jsonl line 1 is a header that does not belong there\n"},
@@ -309,7 +309,7 @@ static void test_other_knowledge(void **state)
 	options.ledger_seq = 12;
 	verify(place, &options, &result);
 	assert_string_equal(result.findings.p,
-		"the end is missing: the ledger knows it up to seq 12, the seal ends at seq 8\n");
+		"the end was cut off: the ledger knows it up to seq 12, the seal ends at seq 8\n");
 	verify_result_done(&result);
 	options.ledger_seq = 8;
 	verify(place, &options, &result);
