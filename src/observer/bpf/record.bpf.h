@@ -104,6 +104,8 @@ static __always_inline bool hand_take(struct hand *h, __u32 slot)
 	h->ring = bpf_map_lookup_elem(&rings, &slot);
 	h->s = scratch_here();
 	h->task = PLAIN(task_struct, bpf_get_current_task_btf());
+	if (h->slot && !h->ring)
+		__sync_fetch_and_add(&h->slot->dropped, 1); /* never unseen in silence */
 	return h->slot && h->ring && h->s;
 }
 
