@@ -42,7 +42,7 @@ static void add_own(struct str *out, struct slice text)
 		bool inside =
 			text.p[i] == '_' && i > 0 && is_word(text, i - 1) && is_word(text, i + 1);
 
-		if (!inside && memchr("\\`*_[]<>|#", text.p[i], 10))
+		if (!inside && text.p[i] && strchr("\\`*_[]<>|#", text.p[i]))
 			str_putc(out, '\\');
 		str_putc(out, text.p[i]);
 	}

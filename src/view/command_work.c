@@ -66,7 +66,9 @@ struct slice command_work_written(const struct event *ev)
 	else if (ev->kind != EVENT_FILE_OPEN && ev->kind != EVENT_FILE_TRUNCATE &&
 		 ev->kind != EVENT_FILE_LINK)
 		return (struct slice){0};
-	return view_filter_is_kernel_path(path) ? (struct slice){0} : path;
+	if (view_filter_is_kernel_path(path))
+		return (struct slice){0};
+	return path;
 }
 
 static bool is_new(struct command_work *work, struct slice owner, struct slice path)
@@ -112,19 +114,22 @@ const struct command_files *command_work_files(const struct command_work *work, 
 static struct command_chunk *chunk_for(
 	struct command_work *work, size_t node, int stream, int64_t file)
 {
-	struct command_chunk *last = work->n_chunks ? &work->chunks[work->n_chunks - 1] : NULL;
+	struct command_chunk *chunk;
 
-	if (last && last->node == node && last->stream == stream && last->file == file)
-		return last;
+	if (work->n_chunks) {
+		chunk = &work->chunks[work->n_chunks - 1];
+		if (chunk->node == node && chunk->stream == stream && chunk->file == file)
+			return chunk;
+	}
 	if (work->n_chunks == CHUNKS_MAX)
 		return NULL;
 	if (work->n_chunks == work->cap_chunks) {
 		work->cap_chunks = work->cap_chunks ? work->cap_chunks * 2 : 16;
 		work->chunks = mem_grow(work->chunks, work->cap_chunks, sizeof(*work->chunks));
 	}
-	last = &work->chunks[work->n_chunks++];
-	*last = (struct command_chunk){.node = node, .stream = stream, .file = file};
-	return last;
+	chunk = &work->chunks[work->n_chunks++];
+	*chunk = (struct command_chunk){.node = node, .stream = stream, .file = file};
+	return chunk;
 }
 
 void command_work_add_output(struct command_work *work, size_t node, const struct event *ev)

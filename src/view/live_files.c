@@ -188,12 +188,11 @@ struct live_facts *live_files_get(struct live_files *live, struct slice path)
 	struct live_file *folder = make_folder(live, path, &name), *file;
 
 	if (name.len == 0)
-		file = folder;
-	else
-		file = map_find(live->children, child_key(live, folder, name));
+		return &live->root.facts; /* of nobody: the root is never told */
+	file = map_find(live->children, child_key(live, folder, name));
 	if (!file)
 		file = make_child(live, folder, name);
-	file->has_facts = file != &live->root;
+	file->has_facts = true;
 	return &file->facts;
 }
 

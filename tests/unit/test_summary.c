@@ -18,21 +18,21 @@
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char meta[] = "{\"v\":1,\"spec\":{\"task\":\"fix leap-year "
-                           "parsing\",\"rootfs\":\"host\",\"mounts\":[{\"host\":\"/p\","
+			   "parsing\",\"rootfs\":\"host\",\"mounts\":[{\"host\":\"/p\","
 			   "\"guest\":\"/p\",\"mode\":\"cow\"},{\"host\":\"/t\",\"guest\":\"/"
-                           "t\",\"mode\":\"ro\",\"internal\":true}],"
+			   "t\",\"mode\":\"ro\",\"internal\":true}],"
 			   "\"memory_bytes\":2147483648,\"cpus\":1.5,\"pids\":0}}";
 static const char seal[] =
 	"{\"v\":1,\"end\":\"final\",\"seq\":9,\"head\":\"5c1e000000000000000000000000009a\","
 	"\"fingerprint\":\"3f:a2:11\"}";
 static const char changes[] =
 	"[{\"root\":\"/p\",\"cow\":true,\"added\":[{\"path\":\"/p/tests/"
-        "test_leap.py\"}],\"removed\":[],"
+	"test_leap.py\"}],\"removed\":[],"
 	"\"changed\":[{\"path\":\"/p/a\"},{\"path\":\"/p/"
-        "b\"}],\"renamed\":[],\"mode_changed\":[],\"skipped\":[],"
+	"b\"}],\"renamed\":[],\"mode_changed\":[],\"skipped\":[],"
 	"\"runs_on_host\":[],\"host_changed\":[]},"
 	"{\"root\":\"/"
-        "etc\",\"cow\":false,\"added\":[],\"removed\":[],\"changed\":[],\"renamed\":[],"
+	"etc\",\"cow\":false,\"added\":[],\"removed\":[],\"changed\":[],\"renamed\":[],"
 	"\"mode_changed\":[],\"skipped\":[],\"runs_on_host\":[],\"host_changed\":[]},"
 	"{\"root\":\"/root\",\"cow\":false,\"files\":96}]";
 
@@ -41,44 +41,44 @@ static const char *const run_events[] = {
 	"{\"kind\":\"trace.started\",\"sources\":[\"processes\",\"files\",\"outputs\"]}",
 	"{\"kind\":\"exec.start\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"python3\",\"agent.py\"]}",
 	"{\"kind\":\"process.exec\",\"pid\":2,\"path\":\"/usr/bin/"
-        "python3\",\"argv\":[\"python3\",\"agent.py\"],"
+	"python3\",\"argv\":[\"python3\",\"agent.py\"],"
 	"\"exec\":\"ex_a\"}",
 	"{\"kind\":\"process.fork\",\"pid\":2,\"child_pid\":3,\"exec\":\"ex_a\"}",
 	"{\"kind\":\"process.exec\",\"pid\":3,\"ppid\":2,\"path\":\"/bin/"
-        "sh\",\"argv\":[\"sh\",\"-c\",\"pytest -x\"],"
+	"sh\",\"argv\":[\"sh\",\"-c\",\"pytest -x\"],"
 	"\"exec\":\"ex_a\"}",
 	"{\"kind\":\"process.exit\",\"pid\":3,\"code\":1,\"exec\":\"ex_a\",\"guest_ns\":"
-        "134000000000}",
+	"134000000000}",
 	"{\"kind\":\"process.fork\",\"pid\":2,\"child_pid\":3,\"exec\":\"ex_a\",\"guest_ns\":"
-        "135000000000}",
+	"135000000000}",
 	"{\"kind\":\"process.exec\",\"pid\":3,\"ppid\":2,\"path\":\"/bin/"
-        "sh\",\"argv\":[\"sh\",\"-c\","
+	"sh\",\"argv\":[\"sh\",\"-c\","
 	"\"cat /etc/shadow | tee `x`\"],\"exec\":\"ex_a\",\"guest_ns\":135000000001}",
 	"{\"kind\":\"process.fork\",\"pid\":3,\"child_pid\":4,\"exec\":\"ex_a\",\"guest_ns\":"
-        "135000000002}",
+	"135000000002}",
 	"{\"kind\":\"process.exec\",\"pid\":4,\"ppid\":3,\"path\":\"/bin/"
-        "cat\",\"argv\":[\"cat\",\"/etc/shadow\"],"
+	"cat\",\"argv\":[\"cat\",\"/etc/shadow\"],"
 	"\"exec\":\"ex_a\",\"guest_ns\":135000000003}",
 	"{\"kind\":\"file.open\",\"pid\":4,\"path\":\"/etc/"
-        "shadow\",\"access\":\"read\",\"result\":\"EACCES\","
+	"shadow\",\"access\":\"read\",\"result\":\"EACCES\","
 	"\"exec\":\"ex_a\",\"guest_ns\":135000000004}",
 	"{\"kind\":\"file.open\",\"pid\":4,\"path\":\"/proc/1/"
-        "environ\",\"access\":\"read\",\"result\":\"EACCES\","
+	"environ\",\"access\":\"read\",\"result\":\"EACCES\","
 	"\"exec\":\"ex_a\",\"guest_ns\":135000000005}",
 	"{\"kind\":\"sandbox.refused\",\"pid\":2,\"call\":\"unshare\",\"result\":\"EPERM\","
-        "\"exec\":\"ex_a\","
+	"\"exec\":\"ex_a\","
 	"\"guest_ns\":135000000006}",
 	"{\"kind\":\"sandbox.refused\",\"pid\":2,\"call\":\"io_uring_setup\",\"result\":\"ENOSYS\","
-        "\"exec\":\"ex_a\","
+	"\"exec\":\"ex_a\","
 	"\"guest_ns\":135000000007}",
 	"{\"kind\":\"process.exit\",\"pid\":4,\"code\":1,\"exec\":\"ex_a\",\"guest_ns\":"
-        "135000000008}",
+	"135000000008}",
 	"{\"kind\":\"process.exit\",\"pid\":3,\"code\":0,\"exec\":\"ex_a\",\"guest_ns\":"
-        "135000000009}",
+	"135000000009}",
 	"{\"kind\":\"process.exit\",\"pid\":2,\"code\":0,\"exec\":\"ex_a\",\"guest_ns\":"
-        "135000000010}",
+	"135000000010}",
 	"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"python3\",\"agent.py\"],"
-        "\"exit_code\":0,"
+	"\"exit_code\":0,"
 	"\"duration_ms\":135000,\"guest_ns\":135000000011}",
 	"{\"kind\":\"sandbox.stopped\",\"wall_ms\":1795963337000,\"guest_ns\":135000000012}",
 	NULL,
@@ -129,22 +129,22 @@ static void test_text(void **state)
 {
 	static const char want[] =
 		"cloche sb_7k2m4q0c9d1x3f5h  2026-11-29 14:10:02-14:42:17 UTC  task \"fix "
-	        "leap-year parsing\"\n"
+		"leap-year parsing\"\n"
 		"REFUSED   unshare (EPERM) by agent\n"
 		"DENIED    /etc/shadow (read) by cat in cat /etc/shadow | tee `x`\n"
 		"Commands  2 (1 failed: pytest), longest 2m14s (pytest)\n"
 		"Programs  4 started, 2 failed\n"
 		"Files     2 changed, 1 added (tests/test_leap.py), 0 removed; /etc unchanged; "
-	        "/root: 96 of the\n"
+		"/root: 96 of the\n"
 		"          agent's own\n"
 		"Network   not watched (no gateway)\n"
 		"Account   not watched (no server)\n"
 		"Observed  processes, files, outputs complete: 20 events, 0 dropped, 0 blind\n"
 		"Enforced  no network; /p cow; 2.0 GB; 1.5 CPUs; 1 probe for calls that are not "
-	        "offered\n"
+		"offered\n"
 		"Sealed    head 5c1e...9a, host key 3f:a2...\n"
 		"3 files changed, not yet in your folder:  cloche changes last   cloche apply "
-	        "last\n";
+		"last\n";
 	scoped(summary) struct summary *summary = make(&whole, run_events);
 	scoped_str struct str out = {0};
 
@@ -227,7 +227,7 @@ static void test_incomplete(void **state)
 		"{\"kind\":\"trace.started\",\"sources\":[\"processes\"]}",
 		"{\"kind\":\"process.exec\",\"path\":\"/bin/a\",\"argv\":[\"a\"]}",
 		"{\"kind\":\"process.exec\",\"pid\":4,\"path\":\"/bin/"
-	        "b\",\"argv\":[\"b\"],\"entered\":true}",
+		"b\",\"argv\":[\"b\"],\"entered\":true}",
 		"{\"kind\":\"trace.dropped\",\"count\":1204}",
 		"{\"kind\":\"trace.blind\",\"reason\":\"a \\u001b[31mring\"}",
 		NULL,
@@ -252,7 +252,7 @@ static void test_markdown(void **state)
 	static const char *const lines[] = {
 		"{\"kind\":\"trace.started\",\"sources\":[\"files\"]}",
 		"{\"kind\":\"file.open\",\"pid\":3,\"path\":\"/w/`` <img src=x> @all\\n# "
-	        "x\",\"access\":\"read\","
+		"x\",\"access\":\"read\","
 		"\"result\":\"EPERM\"}",
 		NULL,
 	};
@@ -302,9 +302,9 @@ static void test_asides(void **state)
 	static const char *const lines[] = {
 		"{\"kind\":\"trace.started\",\"sources\":[\"processes\",\"files\"]}",
 		"{\"kind\":\"sandbox.refused\",\"pid\":2,\"call\":\"io_uring_setup\",\"result\":"
-	        "\"ENOSYS\"}",
+		"\"ENOSYS\"}",
 		"{\"kind\":\"file.open\",\"pid\":2,\"path\":\"/proc/"
-	        "kcore\",\"access\":\"read\",\"result\":\"EPERM\"}",
+		"kcore\",\"access\":\"read\",\"result\":\"EPERM\"}",
 		NULL,
 	};
 	struct summary_facts facts = {.id = "sb_x", .pending = -1};
