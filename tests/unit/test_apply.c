@@ -3,7 +3,6 @@
 #include "overlay.h"
 
 #include "manifest/apply.h"
-#include "manifest/discard.h"
 
 #define DUMP \
 	"find . \\( -type f -printf 'f %m %p\\n' -exec sha256sum {} \\; \\) -o -type l " \
