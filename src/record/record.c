@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "event/event_json.h"
-#include "record/record_internal.h"
+#include "record/record_files.h"
 #include "record/recover.h"
 #include "util/clock.h"
 #include "util/fdio.h"
@@ -359,12 +359,9 @@ int record_put_changes(struct record *record, struct slice json)
 {
 	scoped_fd int fd = -1;
 	struct digest digest;
-	int r = record_internal_folder(record->dirfd, "changes", record->uid, record->gid);
+	int r;
 
-	if (r < 0)
-		return r;
-	fd = record_internal_create(
-		record->dirfd, RECORD_CHANGES_NAME, 0, record->uid, record->gid);
+	fd = record_files_create(record, RECORD_CHANGES_NAME);
 	if (fd < 0)
 		return fd;
 	r = fdio_write_all(fd, json.p, json.len);
@@ -372,6 +369,6 @@ int record_put_changes(struct record *record, struct slice json)
 		return r;
 	digest_init(&digest);
 	digest_add(&digest, json.p, json.len);
-	record_internal_add_file(record, RECORD_CHANGES_NAME, &digest, json.len);
+	record_files_enter(record, RECORD_CHANGES_NAME, &digest, json.len);
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "record/record.h"
-#include "record/record_internal.h"
+#include "record/record_files.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -71,9 +71,7 @@ int record_cast_open(struct record *record, const struct record_cast_start *star
 		return err_set(err, -EINVAL, "'%s' is no name for a recording", start->exec_id);
 	cast->name = mem_printf(FOLDER "/%s.cast", start->exec_id);
 	digest_init(&cast->digest);
-	r = record_internal_folder(record->dirfd, FOLDER, record->uid, record->gid);
-	if (r == 0)
-		r = record_internal_create(record->dirfd, cast->name, 0, record->uid, record->gid);
+	r = record_files_create(record, cast->name);
 	if (r < 0)
 		return err_set(err, r, "make '%s': %m", cast->name);
 	cast->fd = r;
@@ -147,7 +145,7 @@ static void end_cast(struct record_cast *cast)
 	if (cast->n_held)
 		(void)add_event(cast, "o",
 			(struct slice){.p = cast->held, .len = cast->n_held}); /* the last */
-	record_internal_add_file(cast->record, cast->name, &cast->digest, cast->bytes);
+	record_files_enter(cast->record, cast->name, &cast->digest, cast->bytes);
 }
 
 void record_cast_free(struct record_cast *cast)

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "util/jsonw.h"
 #include "util/scoped.h"
 
 int record_internal_create(int dirfd, const char *name, int flags, uid_t uid, gid_t gid)
@@ -64,22 +63,6 @@ bool record_internal_is_name(const char *name)
 		return false;
 	return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
 	       len;
-}
-
-void record_internal_add_file(
-	struct record *record, const char *name, const struct digest *digest, uint64_t bytes)
-{
-	struct str *out = record_journal_line_begin(&record->log);
-	struct jsonw j = jsonw_to(out);
-	char hex[DIGEST_HEX_SIZE];
-
-	digest_value_hex(digest, hex);
-	jsonw_object(&j);
-	jsonw_ktext(&j, "file", name);
-	jsonw_ktext(&j, "sha256", hex);
-	jsonw_kint(&j, "bytes", (int64_t)bytes);
-	jsonw_object_end(&j);
-	(void)record_journal_line_end(&record->log, 0); /* nobody follows these lines */
 }
 
 void record_internal_init(struct record *record)

@@ -37,9 +37,6 @@ int record_internal_open(int dirfd, const char *name, int flags, struct stat *re
 int record_internal_folder(int dirfd, const char *name, uid_t uid, gid_t gid);
 /* The one writer's lock, on log.jsonl: 0, or -EBUSY. It goes with the last descriptor. */
 int record_internal_lock(int log_fd);
-/* Enters a finished file (outputs/..., casts/...) in the log, with its hash. */
-void record_internal_add_file(
-	struct record *record, const char *name, const struct digest *digest, uint64_t bytes);
 /* A plain name for a file: no folder, no dot at its start. */
 bool record_internal_is_name(const char *name);
 

@@ -7,7 +7,7 @@
 #include <zstd.h>
 
 #include "record/record.h"
-#include "record/record_internal.h"
+#include "record/record_files.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 
@@ -47,12 +47,8 @@ int record_output_open(struct record *record, const char *exec_id, const char *s
 /* At the first byte: many commands say nothing on one stream or both. */
 static int make_file(struct record_output *output)
 {
-	const struct record *record = output->record;
-	int r = record_internal_folder(record->dirfd, FOLDER, record->uid, record->gid);
+	int r = record_files_create(output->record, output->name);
 
-	if (r == 0)
-		r = record_internal_create(
-			record->dirfd, output->name, 0, record->uid, record->gid);
 	if (r < 0)
 		return r;
 	output->fd = r;
@@ -117,7 +113,7 @@ static void end_frame(struct record_output *output)
 	if (output->failed == 0 && output->stream)
 		(void)compress(
 			output, &in, ZSTD_e_end); /* a frame cut short still reads up to there */
-	record_internal_add_file(output->record, output->name, &output->digest, output->bytes);
+	record_files_enter(output->record, output->name, &output->digest, output->bytes);
 }
 
 void record_output_free(struct record_output *output)

@@ -16,7 +16,9 @@
 
 #include "record/control_line.h"
 #include "record/lines.h"
+#include "record/record_files.h"
 #include "util/fdio.h"
+#include "util/map.h"
 #include "util/mem.h"
 
 #define TORN_NAME "torn.bin"
@@ -38,7 +40,8 @@ struct scan {
 	bool is_bad;       /* no whole line since good_end */
 	bool has_header;
 	char id[RECORD_ID_MAX + 1], meta_sha256[DIGEST_HEX_SIZE];
-	struct str tail; /* whole lines behind the last hash line */
+	struct str tail;   /* whole lines behind the last hash line */
+	struct map *files; /* that the log names */
 };
 
 static void add_number(struct numbers *numbers, uint64_t seq)
@@ -111,6 +114,7 @@ static int scan_line(struct scan *scan, struct slice line)
 		memcpy(scan->meta_sha256, scan->control.hash, sizeof(scan->meta_sha256));
 		break;
 	case CONTROL_LINE_FILE:
+		*map_slot(scan->files, slice_of(scan->control.name)) = scan;
 		break;
 	case CONTROL_LINE_BAD:
 		return -EBADMSG;
@@ -291,6 +295,33 @@ static void enter_gaps(
 	}
 }
 
+struct leftovers {
+	struct record *record;
+	const struct map *named;
+};
+
+static void on_path(void *ctx, const char *path)
+{
+	struct leftovers *leftovers = ctx;
+	scoped_fd int fd = -1;
+	struct digest digest;
+	uint64_t bytes;
+
+	if (map_find(leftovers->named, slice_of(path)))
+		return;
+	fd = record_files_open(leftovers->record->dirfd, path);
+	if (fd >= 0 && record_files_hash(fd, &digest, &bytes) == 0)
+		record_files_enter(leftovers->record, path, &digest, bytes);
+}
+
+/* Files that the writer had not finished stand for what they hold now. */
+static int enter_files(struct record *record, const struct map *named)
+{
+	struct leftovers leftovers = {.record = record, .named = named};
+
+	return record_files_walk(record->dirfd, on_path, &leftovers);
+}
+
 static int lock_log(struct record *record)
 {
 	struct stat st;
@@ -306,8 +337,9 @@ static int lock_log(struct record *record)
 
 static int recover_all(struct record *record, struct numbers *numbers, struct numbers *gaps)
 {
-	struct scan log = {.numbers = numbers, .gaps = gaps},
-		    trace = {.numbers = numbers, .gaps = gaps};
+	scoped(map) struct map *named = map_new();
+	struct scan log = {.numbers = numbers, .gaps = gaps, .files = named};
+	struct scan trace = {.numbers = numbers, .gaps = gaps, .files = named};
 	uint64_t first = 1;
 	size_t n_log;
 	int r = recover_log(record, &log);
@@ -319,6 +351,8 @@ static int recover_all(struct record *record, struct numbers *numbers, struct nu
 		first = numbers->n > n_log ? numbers->seqs[n_log] : UINT64_MAX;
 	if (r == 0)
 		enter_gaps(record, numbers, gaps, first);
+	if (r == 0)
+		r = enter_files(record, named);
 	if (numbers->n > 0)
 		record->seq = numbers->seqs[numbers->n - 1];
 	if (record->trace.seq > record->seq)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "event/event_json.h"
-#include "record/record_internal.h"
+#include "record/record_files.h"
 #include "record/verify_chain.h"
 #include "util/fdio.h"
 #include "util/map.h"
@@ -51,6 +51,7 @@ struct verify {
 	struct map *execs; /* by id: STARTED, ENDED */
 	uint64_t rows;
 	struct named_file *files;
+	struct map *names; /* of these files */
 	size_t n_files;
 	struct event_line *parsed;
 };
@@ -285,50 +286,16 @@ static void check_meta(struct verify *v)
 		verify_chain_finding(&v->findings, "meta.json was changed");
 }
 
-static int hash_file(int fd, char ret_sha256[DIGEST_HEX_SIZE], uint64_t *ret_bytes)
-{
-	char step[READ_STEP];
-	struct digest d;
-	ssize_t n;
-
-	digest_init(&d);
-	*ret_bytes = 0;
-	while ((n = fdio_read_full(fd, step, sizeof(step))) > 0) {
-		digest_add(&d, step, (size_t)n);
-		*ret_bytes += (uint64_t)n;
-	}
-	digest_value_hex(&d, ret_sha256);
-	return n < 0 ? (int)n : 0;
-}
-
-/* Only what our writer names: a file in one of its folders. */
-static int open_named(struct verify *v, const char *name)
-{
-	static const char *const folders[] = {"outputs", "casts", "changes"};
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		size_t n = strlen(folders[i]);
-		scoped_fd int folder = -1;
-
-		if (!slice_starts(slice_of(name), folders[i]) || name[n] != '/')
-			continue;
-		if (!record_internal_is_name(name + n + 1))
-			return -EINVAL;
-		folder = openat(
-			v->dirfd, folders[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		return folder < 0 ? -errno
-		                  : record_internal_open(folder, name + n + 1, O_RDONLY, NULL);
-	}
-	return -EINVAL;
-}
-
 static void check_file(struct verify *v, const struct named_file *file)
 {
-	scoped_fd int fd = open_named(v, file->name);
+	scoped_fd int fd = record_files_open(v->dirfd, file->name);
 	char sha256[DIGEST_HEX_SIZE];
+	struct digest digest;
 	uint64_t bytes;
-	int r = fd < 0 ? fd : hash_file(fd, sha256, &bytes);
+	int r = fd < 0 ? fd : record_files_hash(fd, &digest, &bytes);
 
+	if (r == 0)
+		digest_value_hex(&digest, sha256);
 	if (r == -ENOENT)
 		verify_chain_finding(&v->findings, "%s is missing", file->name);
 	else if (r < 0)
@@ -336,6 +303,27 @@ static void check_file(struct verify *v, const struct named_file *file)
 			&v->findings, "%s cannot be read: %s", file->name, strerror(-r));
 	else if (bytes != file->bytes || strcmp(sha256, file->sha256) != 0)
 		verify_chain_finding(&v->findings, "%s was changed", file->name);
+}
+
+static void on_path(void *ctx, const char *path)
+{
+	struct verify *v = ctx;
+
+	if (!map_find(v->names, slice_of(path)))
+		verify_chain_finding(&v->findings, "%s is not one that the log names", path);
+}
+
+static void check_files(struct verify *v)
+{
+	for (size_t i = 0; i < v->n_files; i++) {
+		check_file(v, &v->files[i]);
+		*map_slot(v->names, slice_of(v->files[i].name)) = v;
+	}
+	if (v->is_live)
+		return; /* some are still being written */
+	if (record_files_walk(v->dirfd, on_path, v) < 0)
+		verify_chain_finding(
+			&v->findings, "outputs, casts or changes is no folder that can be read");
 }
 
 static void check_journal_seal(struct verify *v, const struct verify_chain *chain)
@@ -465,8 +453,7 @@ static int check_all(struct verify *v, struct err *err)
 	check_numbers(v);
 	check_execs(v);
 	check_meta(v);
-	for (size_t i = 0; i < v->n_files; i++)
-		check_file(v, &v->files[i]);
+	check_files(v);
 	check_seal(v);
 	tell_head(v);
 	return 0;
@@ -479,6 +466,7 @@ static void done(struct verify *v)
 	verify_chain_done(&v->trace);
 	ranges_done(&v->gaps);
 	map_free(v->execs);
+	map_free(v->names);
 	free(v->files);
 	event_line_free(v->parsed);
 	str_done(&v->findings.text);
@@ -511,6 +499,7 @@ int verify_record(const char *dir, const struct verify_options *options,
 		return err_set(err, -errno, "open record '%s': %m", dir);
 	v.dirfd = dirfd;
 	v.execs = map_new();
+	v.names = map_new();
 	r = check_all(&v, err);
 	if (r == 0) {
 		give_result(&v);

@@ -178,7 +178,8 @@ static const struct {
 					  "trace-00001.jsonl line 4 was inserted\n"},
 	{"sed -i '5,7d' log.jsonl",
 		"log.jsonl: 3 lines were removed behind line 4\nseq 6 to 7 are missing\n"
-		"exec ex_1: a start without an end\n"},
+		"exec ex_1: a start without an end\n"
+		"outputs/ex_1.out.zst is not one that the log names\n"},
 	/* hash lines and batches */
 	{"sed -i '6s/\"h\":\"./\"h\":\"x/' trace-00001.jsonl",
 		"trace-00001.jsonl line 6 (a hash line) was changed\n"
@@ -199,6 +200,7 @@ static const struct {
 		"the end was cut off: it was sealed up to seq 8 and stops at seq 7\n"},
 	{"sed -i '7,$d' trace-00001.jsonl; sed -i '5,$d' log.jsonl",
 		"exec ex_1: a start without an end\n"
+		"outputs/ex_1.out.zst is not one that the log names\n"
 		"the end was cut off: it was sealed up to seq 8 and stops at seq 5\n"},
 	{"truncate -s -9 trace-00001.jsonl",
 		"trace-00001.jsonl line 7 stands behind the last hash line\n"
@@ -219,6 +221,11 @@ static const struct {
 	{"rm meta.json", "meta.json is missing\n"},
 	{"ln -sf /etc/passwd meta.json", "meta.json cannot be read\n"},
 	{"echo x >>outputs/ex_1.out.zst", "outputs/ex_1.out.zst was changed\n"},
+	{"cp meta.json outputs/ex_2.out.zst",
+		"outputs/ex_2.out.zst is not one that the log names\n"},
+	{"mv outputs x; ln -s x outputs",
+		"outputs/ex_1.out.zst cannot be read: Not a directory\n"
+		"outputs, casts or changes is no folder that can be read\n"},
 	{"rm outputs/ex_1.out.zst", "outputs/ex_1.out.zst is missing\n"},
 	/* the seal */
 	{"rm seal.json", "there is no seal: nothing proves where it ends\n"},
@@ -346,7 +353,7 @@ static void test_cut(void **state)
 	assert_true(result.is_cut);
 	verify_result_done(&result);
 	change(place, "sed -n 2p trace-00001.jsonl | sed 's/seq\":2/seq\":5/' >>trace-00001.jsonl; "
-		      "printf '{\"v' >>log.jsonl");
+		      "printf '{\"v' >>log.jsonl; mkdir casts; echo x >casts/ex_1.cast");
 	assert_int_equal(record_reopen(place->dir, &record, &err), 0);
 	emit(record, EVENT_EXEC_END, "ex_1");
 	seal(place, record, RECORD_CUT);
