@@ -62,19 +62,12 @@ static int become_root(struct err *err)
 	return 0;
 }
 
-static int enter_root(const struct boot *boot, const int *fds, struct err *err)
+static int enter_root(int root_fd, struct err *err)
 {
-	int r = kmount_attach(fds[0], AT_FDCWD, "/");
+	int r = kmount_attach(root_fd, AT_FDCWD, "/");
 
-	if (r < 0 || fchdir(fds[0]) < 0)
+	if (r < 0 || fchdir(root_fd) < 0)
 		return err_set(err, r < 0 ? r : -errno, "attach the root filesystem: %m");
-	for (size_t i = 1; i < boot->n_layers; i++) {
-		const char *at = boot->layers[i].guest + 1;
-
-		r = kmount_attach_nofollow(fds[i], AT_FDCWD, at);
-		if (r < 0)
-			return err_set(err, r, "attach '%s': %m", at);
-	}
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_set(err, -errno, "pivot_root: %m");
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
@@ -102,23 +95,22 @@ static int attach_ours(int mount_fd, const char *path, struct err *err)
 	return r < 0 ? err_set(err, r, "attach '%s': %m", path) : 0;
 }
 
-static int mount_dev(const int *fds, int *ret_devpts, struct err *err)
+static int open_devpts(struct err *err)
 {
 	static const struct kmount_option options[] = {{"newinstance", NULL}, {"ptmxmode", "0666"},
 		{"mode", "0620"}, {"gid", TTY_GROUP}, {NULL, NULL}};
-	scoped_fd int pts =
-		kmount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
-	int r;
 
-	if (pts < 0)
-		return pts;
-	r = attach_ours(fds[0], "/dev", err);
+	return kmount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+}
+
+static int mount_dev(const int *fds, int devpts_fd, struct err *err)
+{
+	int r = attach_ours(fds[BOOT_DEV], "/dev", err);
+
 	if (r == 0)
-		r = attach_ours(pts, "/dev/pts", err);
+		r = attach_ours(devpts_fd, "/dev/pts", err);
 	if (r == 0)
-		r = attach_ours(fds[1], "/dev/shm", err);
-	if (r == 0)
-		*ret_devpts = take_fd(&pts);
+		r = attach_ours(fds[BOOT_SHM], "/dev/shm", err);
 	return r;
 }
 
@@ -235,24 +227,55 @@ static int attach_hides(
 	return 0;
 }
 
-static int arrange(const struct boot *boot, const int *fds, struct boot_report *report)
+/* The next n descriptors the parent has made. */
+static void take_fds(const struct boot *boot, int *fds, size_t n)
+{
+	ssize_t got = n ? read(boot->go_fd, fds, n * sizeof(*fds)) : 0;
+
+	if (got != (ssize_t)(n * sizeof(*fds)))
+		_exit(1); /* the parent failed and has the words */
+}
+
+static int attach_layers(const struct boot *boot, const int *fds, struct err *err)
+{
+	for (size_t i = 1; i < boot->n_layers; i++) {
+		int r = attach_ours(fds[i - 1], boot->layers[i].guest, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The parent goes on making layers and mounts while the root is entered and /dev and /proc are put there. */
+static int arrange(const struct boot *boot, int *fds, struct boot_report *report)
 {
 	struct err *err = &report->err;
-	const int *dev = fds + boot->n_layers, *mounts = dev + 3;
-	int r = become_root(err);
-	scoped_fd int proc_fd = r < 0 ? -1 : open_proc(err);
+	int *rest = fds + BOOT_REST, r;
+	scoped_fd int proc_fd = -1;
 
-	if (proc_fd < 0)
-		return r < 0 ? r : proc_fd;
-	r = enter_root(boot, fds, err);
+	take_fds(boot, rest, 1);
+	r = become_root(err);
+	if (r < 0)
+		return r;
+	proc_fd = open_proc(err);
+	report->devpts_fd = open_devpts(err);
+	if (proc_fd < 0 || report->devpts_fd < 0)
+		return -EPERM; /* the words are there */
+	take_fds(boot, fds, BOOT_REST);
+	r = enter_root(fds[BOOT_ROOT], err);
 	if (r == 0)
-		r = mount_dev(dev, &report->devpts_fd, err);
+		r = mount_dev(fds, report->devpts_fd, err);
 	if (r == 0)
 		r = mount_proc(proc_fd, err);
+	if (r < 0)
+		return r;
+	take_fds(boot, rest, boot->n_layers - 1 + boot->n_mounts);
+	r = attach_layers(boot, rest, err);
 	if (r == 0)
-		r = attach_mounts(boot, mounts, err);
+		r = attach_mounts(boot, rest + boot->n_layers - 1, err);
 	if (r == 0)
-		r = attach_hides(boot, dev[2], mounts, err);
+		r = attach_hides(boot, fds[BOOT_HIDE], rest + boot->n_layers - 1, err);
 	if (r == 0 && mkdir("/workspace", 0755) < 0 && errno != EEXIST)
 		r = err_set(err, -errno, "make '/workspace': %m");
 	return r;
@@ -321,15 +344,6 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int wait_for_go(const struct boot *boot, int *fds, size_t n, struct err *err)
-{
-	ssize_t got = read(boot->go_fd, fds, n * sizeof(*fds));
-
-	if (got != (ssize_t)(n * sizeof(*fds)))
-		_exit(1); /* the parent failed and has the words */
-	return 0;
-}
-
 void boot_run(const struct boot *boot)
 {
 	struct boot_report done = {.devpts_fd = -1};
@@ -337,8 +351,6 @@ void boot_run(const struct boot *boot)
 	char *const argv[] = {(char[]){"init"}, NULL}, *const env[] = {NULL};
 	int r = prepare(&done.err);
 
-	if (r == 0)
-		r = wait_for_go(boot, fds, boot->n_layers + 3 + boot->n_mounts, &done.err);
 	if (r == 0)
 		r = arrange(boot, fds, &done);
 	if (r == 0)

@@ -27,7 +27,7 @@ struct boot_hide {
 
 struct boot {
 	int parent_pidfd;
-	int go_fd;     /* read: 'n' descriptors as ints, once maps and mounts are made */
+	int go_fd;     /* read: see enum boot_fd */
 	int report_fd; /* written: struct boot_report */
 	int init_fd;
 	const struct boot_mount *layers; /* [0] is the root; the others lie on folders of it */
@@ -39,8 +39,16 @@ struct boot {
 	const struct sock_fprog *filter;
 };
 
-/* The descriptors of a go: layers, /dev, /dev/shm, the hide source (or -1), mounts. */
-#define BOOT_MAX_FDS (8 + BOOT_MAX_MOUNTS)
+/* What the parent hands over, in three messages of ints, each as soon as it is there: one word once the ids are
+ * mapped; the first BOOT_REST descriptors; the layers beyond the root and the mounts, in order. */
+enum boot_fd {
+	BOOT_ROOT,
+	BOOT_DEV,
+	BOOT_SHM,
+	BOOT_HIDE, /* -1 where nothing is hidden */
+	BOOT_REST,
+};
+#define BOOT_MAX_FDS (BOOT_REST + 16 + BOOT_MAX_MOUNTS)
 
 struct boot_report {
 	int r;         /* 0, or a negative errno with a sentence */

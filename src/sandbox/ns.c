@@ -82,7 +82,7 @@ static void close_pair(int pair[2])
 int ns_open(struct ns *ns, struct boot *boot, int cgroup_fd, uint32_t base, struct err *err)
 {
 	char path[PATH_LEN];
-	int r;
+	int mapped = 0, r;
 
 	*ns = (struct ns){.pidfd = -1, .userns_fd = -1, .go = {-1, -1}, .report = {-1, -1}};
 	if (pipe2(ns->go, O_CLOEXEC) < 0 || pipe2(ns->report, O_CLOEXEC) < 0)
@@ -98,7 +98,9 @@ int ns_open(struct ns *ns, struct boot *boot, int cgroup_fd, uint32_t base, stru
 		return err_set(err, r, "map ids %u to %u: %m", base, base + IDRANGE_LEN - 1);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", ns->pid);
 	ns->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
-	return ns->userns_fd < 0 ? err_set(err, -errno, "open the user namespace: %m") : 0;
+	if (ns->userns_fd < 0)
+		return err_set(err, -errno, "open the user namespace: %m");
+	return ns_send(ns, &mapped, 1, err);
 }
 
 /* One report, or the end of it: 1 and 0. The write end is shared with the child at first, so that its death
@@ -125,13 +127,20 @@ static int read_report(const struct ns *ns, struct boot_report *ret_report, stru
 	               : err_set(err, -EIO, "process 1 sent half a report");
 }
 
-int ns_go(struct ns *ns, const int *fds, size_t n_fds, int *ret_devpts_fd, struct err *err)
+int ns_send(struct ns *ns, const int *fds, size_t n, struct err *err)
+{
+	size_t len = n * sizeof(*fds);
+
+	if (n > 0 && write(ns->go[1], fds, len) != (ssize_t)len)
+		return err_set(err, -errno, "tell process 1 its mounts: %m");
+	return 0;
+}
+
+int ns_wait(struct ns *ns, int *ret_devpts_fd, struct err *err)
 {
 	struct boot_report report;
 	int r;
 
-	if (write(ns->go[1], fds, n_fds * sizeof(*fds)) != (ssize_t)(n_fds * sizeof(*fds)))
-		return err_set(err, -errno, "tell process 1 its mounts: %m");
 	r = read_report(ns, &report, err);
 	if (r == 0)
 		r = err_set(err, -ECHILD, "process 1 ended before it was ready");

@@ -84,25 +84,18 @@ void rootfs_done(struct rootfs *rootfs)
 	rootfs->lock_fd = -1;
 }
 
-int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t owner,
-	bool throw_away, int ret_fds[ROOTFS_MAX_LAYERS], struct err *err)
+int rootfs_open(const struct rootfs *rootfs, size_t i, int dir_fd, int userns_fd, uint32_t owner,
+	bool throw_away, struct err *err)
 {
-	for (size_t i = 0; i < ROOTFS_MAX_LAYERS; i++)
-		ret_fds[i] = -1;
-	for (size_t i = 0; i < rootfs->n_layers; i++) {
-		const struct layer layer = {.dir_fd = dir_fd,
-			.prefix = rootfs->layers[i].prefix,
-			.lower = rootfs->layers[i].lower,
-			.userns_fd = userns_fd,
-			.owner = owner,
-			.mode = 0755,
-			.throw_away = throw_away};
+	const struct layer layer = {.dir_fd = dir_fd,
+		.prefix = rootfs->layers[i].prefix,
+		.lower = rootfs->layers[i].lower,
+		.userns_fd = userns_fd,
+		.owner = owner,
+		.mode = 0755,
+		.throw_away = throw_away};
 
-		ret_fds[i] = layer_open(&layer, err);
-		if (ret_fds[i] < 0)
-			return ret_fds[i];
-	}
-	return 0;
+	return layer_open(&layer, err);
 }
 
 /* A layer in which nothing was changed goes in a few calls by the names that overlayfs gives its own; what is

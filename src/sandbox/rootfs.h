@@ -27,9 +27,9 @@ struct rootfs {
 /* What the root consists of. path NULL: the host view. */
 int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err);
 void rootfs_done(struct rootfs *rootfs);
-/* Mounts the layers in dir_fd: ret_fds[i] for layers[i], -1 where none was made. */
-int rootfs_open(const struct rootfs *rootfs, int dir_fd, int userns_fd, uint32_t owner,
-	bool throw_away, int ret_fds[ROOTFS_MAX_LAYERS], struct err *err);
+/* Mounts layer number i in dir_fd. */
+int rootfs_open(const struct rootfs *rootfs, size_t i, int dir_fd, int userns_fd, uint32_t owner,
+	bool throw_away, struct err *err);
 /* Removes what the layers of any sandbox left in dir_fd. */
 int rootfs_remove(int dir_fd);
 

@@ -159,50 +159,71 @@ static void fill_boot(struct boot *boot, struct boot_lists *lists, const struct 
 	boot->filter = &s->filter.prog;
 }
 
-/* Makes what boot waits for: layers, /dev, shm, hide source, mounts; fds in that order. */
-static int make_mounts(struct sandbox *s, const struct sandbox_config *config, bool with_hides,
-	int *fds, size_t *ret_n, struct err *err)
+static int open_layer(
+	struct sandbox *s, const struct sandbox_config *config, size_t i, struct err *err)
 {
-	uint32_t base = s->range.base;
-	size_t n = s->rootfs.n_layers;
+	return rootfs_open(
+		&s->rootfs, i, s->dir_fd, s->ns.userns_fd, s->range.base, !config->spec->keep, err);
+}
+
+/* What process 1 needs to enter the root. */
+static int make_first(struct sandbox *s, const struct sandbox_config *config, bool with_hides,
+	int *fds, struct err *err)
+{
+	fds[BOOT_ROOT] = open_layer(s, config, 0, err);
+	if (fds[BOOT_ROOT] < 0)
+		return fds[BOOT_ROOT];
+	fds[BOOT_DEV] = rootfs_open_dev(s->range.base, err);
+	if (fds[BOOT_DEV] < 0)
+		return fds[BOOT_DEV];
+	fds[BOOT_SHM] = rootfs_open_shm(s->range.base, err);
+	if (fds[BOOT_SHM] < 0 || !with_hides)
+		return fds[BOOT_SHM];
+	fds[BOOT_HIDE] = rootfs_open_hide_source(err);
+	return fds[BOOT_HIDE];
+}
+
+/* And what it attaches there afterwards. */
+static int make_rest(
+	struct sandbox *s, const struct sandbox_config *config, int *fds, struct err *err)
+{
+	size_t n_layers = s->rootfs.n_layers - 1;
 	int r;
 
-	*ret_n = n + 3;
-	r = rootfs_open(
-		&s->rootfs, s->dir_fd, s->ns.userns_fd, base, !config->spec->keep, fds, err);
-	if (r < 0)
-		return r;
-	fds[n] = rootfs_open_dev(base, err);
-	if (fds[n] < 0)
-		return fds[n];
-	fds[n + 1] = rootfs_open_shm(base, err);
-	if (fds[n + 1] < 0)
-		return fds[n + 1];
-	fds[n + 2] = with_hides ? rootfs_open_hide_source(err) : -1;
-	if (with_hides && fds[n + 2] < 0)
-		return fds[n + 2];
-	return mounts_open(&s->mounts, config->changes_dir, base, s->ns.userns_fd, err);
+	for (size_t i = 0; i < n_layers; i++) {
+		fds[i] = open_layer(s, config, i + 1, err);
+		if (fds[i] < 0)
+			return fds[i];
+	}
+	r = mounts_open(&s->mounts, config->changes_dir, s->range.base, s->ns.userns_fd, err);
+	for (size_t i = 0; i < s->mounts.n; i++)
+		fds[n_layers + i] = s->mounts.entries[i].fd;
+	return r;
 }
 
 static int start(
 	struct sandbox *s, struct boot *boot, const struct sandbox_config *config, struct err *err)
 {
-	int fds[BOOT_MAX_FDS], r;
-	size_t n_ours = 0;
+	size_t n_layers = s->rootfs.n_layers - 1;
+	int fds[BOOT_MAX_FDS], *rest = fds + BOOT_REST, r;
 
 	for (size_t i = 0; i < BOOT_MAX_FDS; i++)
 		fds[i] = -1;
 	s->start_ns = clock_mono_ns();
 	r = ns_open(&s->ns, boot, s->init_cgroup_fd, s->range.base, err);
 	if (r == 0)
-		r = make_mounts(s, config, boot->n_hides > 0, fds, &n_ours, err);
-	for (size_t i = 0; i < s->mounts.n; i++)
-		fds[n_ours + i] = s->mounts.entries[i].fd;
+		r = make_first(s, config, boot->n_hides > 0, fds, err);
+	if (r >= 0)
+		r = ns_send(&s->ns, fds, BOOT_REST, err);
 	if (r == 0)
-		r = ns_go(&s->ns, fds, n_ours + s->mounts.n, &s->devpts_fd, err);
+		r = make_rest(s, config, rest, err);
 	if (r == 0)
-		s->root_fd = take_fd(&fds[0]);
-	for (size_t i = 0; i < n_ours; i++)
+		r = ns_send(&s->ns, rest, n_layers + s->mounts.n, err);
+	if (r == 0)
+		r = ns_wait(&s->ns, &s->devpts_fd, err);
+	if (r == 0)
+		s->root_fd = take_fd(&fds[BOOT_ROOT]);
+	for (size_t i = 0; i < BOOT_REST + n_layers; i++)
 		scoped_close(&fds[i]);
 	mounts_close_plain(&s->mounts);
 	return r;
@@ -257,7 +278,7 @@ static int check_dumpable(struct err *err)
 		return 0;
 	return err_set(err, -EPERM,
 		"fs.suid_dumpable is 1, with which root inside could read the supervisor: set it "
-	        "to 0 or 2 "
+		"to 0 or 2 "
 		"(sysctl fs.suid_dumpable=0)");
 }
 
