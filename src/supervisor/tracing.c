@@ -18,18 +18,25 @@ struct tracing {
 	bool is_holding;  /* the box is frozen for our sake */
 };
 
+static void end_on_loss(struct supervisor *sup)
+{
+	struct observer_counts counts;
+
+	observer_get_counts(sup->tracing->observer, &counts);
+	if (counts.dropped > 0)
+		supervisor_end(sup, "events were lost (--on-loss stop)");
+}
+
 static void hold_or_release(struct supervisor *sup)
 {
 	struct tracing *tracing = sup->tracing;
 	bool is_pressed = observer_is_pressed(tracing->observer);
 	struct err err;
 
-	if (is_pressed == tracing->is_holding || sup->spec->on_loss == SPEC_ON_LOSS_CONTINUE)
+	if (sup->spec->on_loss == SPEC_ON_LOSS_STOP)
+		end_on_loss(sup);
+	if (is_pressed == tracing->is_holding || sup->spec->on_loss != SPEC_ON_LOSS_FREEZE)
 		return;
-	if (sup->spec->on_loss == SPEC_ON_LOSS_STOP) {
-		supervisor_end(sup, "the observer fell behind (--on-loss stop)");
-		return;
-	}
 	tracing->is_holding = is_pressed;
 	if (is_pressed)
 		(void)sandbox_freeze(
