@@ -35,6 +35,7 @@ struct observer {
 	struct ring *ring, *next;
 	bool *swapped; /* no program uses ring any more; set by another thread */
 	bool pressed;
+	uint64_t dropped; /* when it was last looked at */
 	int epoll_fd;
 	int n_rings;
 	char *id;
@@ -313,18 +314,23 @@ static int next_record(struct observer *o, const void **ret_record, size_t *ret_
 	}
 }
 
+/* At the beginning of a drain: what was found then stands until the next one, so that whoever drains can act
+ * on it. */
 static void note_pressure(struct observer *o)
 {
 	size_t waiting = ring_waiting(o->ring), size = ring_size(o->ring);
+	struct wire_slot *slot = o->programs.state;
+	uint64_t dropped = __atomic_load_n(&slot->dropped, __ATOMIC_ACQUIRE);
 
-	if (waiting > o->programs.state->high)
+	if (waiting > slot->high)
 		start_swap(o);
-	if (waiting > size / 2 && !o->next)
-		o->pressed = true;
 	if (waiting < size / 16) {
 		o->pressed = false;
-		__atomic_store_n(&o->programs.state->pressed, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->pressed, 0, __ATOMIC_RELEASE);
 	}
+	if ((waiting > size / 2 && !o->next) || dropped != o->dropped)
+		o->pressed = true;
+	o->dropped = dropped;
 }
 
 static int drain_some(struct observer *o, size_t max_events)
@@ -345,7 +351,6 @@ static int drain_some(struct observer *o, size_t max_events)
 	ring_release(o->ring);
 	if (r == 0)
 		emit_losses(o->emit);
-	note_pressure(o);
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
 }
 

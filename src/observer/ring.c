@@ -61,8 +61,7 @@ int ring_open(int fd, struct ring **ret_ring, struct err *err)
 
 int ring_new(size_t bytes, struct ring **ret_ring, struct err *err)
 {
-	scoped_fd int fd =
-		bpf_map_create(BPF_MAP_TYPE_RINGBUF, "cloche_ring", 0, 0, (__u32)bytes, NULL);
+	scoped_fd int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0, (__u32)bytes, NULL);
 	int r;
 
 	if (fd < 0)

@@ -34,6 +34,7 @@ struct printer {
 	size_t kinds[EVENT_N_KINDS];
 	int64_t late_ns; /* the longest from happening to here */
 	int64_t start_ns;
+	int64_t open_ns; /* how long observer_open() took */
 };
 
 static void on_emit(struct event_sink *sink, struct event *ev)
@@ -136,10 +137,10 @@ static void print_counts(const struct printer *p, const struct observer *o)
 				p->kinds[i]);
 	fprintf(stderr,
 		"events %llu dropped %llu blind %llu late_ms %.1f cpu_ms %.1f children_cpu_ms "
-		"%.1f\n",
+		"%.1f open_ms %.1f\n",
 		(unsigned long long)counts.events, (unsigned long long)counts.dropped,
 		(unsigned long long)counts.blind, (double)p->late_ns / 1e6, cpu_ms(RUSAGE_SELF),
-		cpu_ms(RUSAGE_CHILDREN));
+		cpu_ms(RUSAGE_CHILDREN), (double)p->open_ns / 1e6);
 }
 
 /* The group exists; runs the command in it. */
@@ -163,7 +164,9 @@ static int run_in(struct printer *p, const char *group, char **argv, bool wait_a
 
 	if (cgroup_fd < 0 || fstat(cgroup_fd, &st) < 0)
 		return err_set(err, -errno, "open cgroup %s: %m", group);
+	p->open_ns = clock_mono_ns();
 	r = observer_open(&config, &o, err);
+	p->open_ns = clock_mono_ns() - p->open_ns;
 	if (r == 0)
 		r = observer_add_cgroup(o, st.st_ino, EXEC_ID, false, err);
 	if (r < 0)
