@@ -24,6 +24,7 @@
 #include "util/scoped.h"
 
 #define START_MAX_MS 1000
+#define KILL_MAX_MS  5000
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define TTY_GROUP    5
 #define DEFAULT_ROWS 24
@@ -444,7 +445,8 @@ int sandbox_exec_n_left(const struct sandbox_exec *exec)
 	return cgroup_count(exec->cgroup_fd);
 }
 
-/* A child that is still there is killed: it may be in our memory, and nobody would reap it. */
+/* A child that is still there is killed: it may be in our memory, and nobody would reap it. One that the kernel
+ * cannot end in time keeps what it has. */
 static void end_child(struct sandbox_exec *exec)
 {
 	struct pollfd fd = {.fd = exec->pidfd, .events = POLLIN};
@@ -452,9 +454,10 @@ static void end_child(struct sandbox_exec *exec)
 	if (exec->pid == 0 || exec->is_reaped)
 		return;
 	(void)cgroup_kill(exec->cgroup_fd);
-	while (poll(&fd, 1, -1) < 0 && errno == EINTR)
-		;
-	(void)waitid(P_PIDFD, (id_t)exec->pidfd, &(siginfo_t){0}, WEXITED);
+	if (poll(&fd, 1, KILL_MAX_MS) > 0)
+		(void)waitid(P_PIDFD, (id_t)exec->pidfd, &(siginfo_t){0}, WEXITED);
+	else
+		exec->block = NULL;
 }
 
 void sandbox_exec_free(struct sandbox_exec *exec)
