@@ -8,6 +8,7 @@ struct recorder {
 	struct event_sink sink; /* first: emit gets back from it */
 	struct recorder_config config;
 	uint64_t unflushed;
+	uint64_t n_lost; /* events that could not be written */
 	bool is_broken;
 };
 
@@ -38,6 +39,7 @@ static void emit(struct event_sink *sink, struct event *ev)
 		ev->wall_ms = wall_of(recorder, ev->guest_ns);
 	r = record_emit(recorder->config.record, ev, &line);
 	if (r < 0) {
+		recorder->n_lost++;
 		broke(recorder, r);
 		return;
 	}
@@ -85,6 +87,18 @@ void recorder_flush(struct recorder *recorder, bool sync)
 	r = record_flush(recorder->config.record, sync);
 	if (r < 0)
 		broke(recorder, r);
+}
+
+void recorder_say_lost(struct recorder *recorder)
+{
+	struct event ev = {.kind = EVENT_TRACE_DROPPED};
+
+	if (recorder->n_lost == 0)
+		return;
+	event_set(&ev, count, (int64_t)recorder->n_lost);
+	event_set_text(&ev, reason, "the record could not be written");
+	recorder->n_lost = 0;
+	recorder_emit_now(recorder, &ev);
 }
 
 bool recorder_is_broken(const struct recorder *recorder)

@@ -27,6 +27,8 @@ void recorder_set_start(struct recorder *recorder, int64_t start_ns);
 /* Fills guest_ns with now where the producer has no time of its own, and emits. */
 void recorder_emit_now(struct recorder *recorder, struct event *ev);
 void recorder_flush(struct recorder *recorder, bool sync);
+/* Before the closing lines: how many events found no room, as a loss. */
+void recorder_say_lost(struct recorder *recorder);
 bool recorder_is_broken(const struct recorder *recorder);
 
 #endif

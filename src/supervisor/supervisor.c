@@ -270,13 +270,20 @@ static void end_execs(struct supervisor *sup)
 	}
 }
 
+/* Who asked for the end hears that it is done; who started the sandbox and did not, why it ended. */
 static void answer_ends(struct supervisor *sup)
 {
 	while (sup->n_conns > 0) {
 		struct conn *conn = sup->conns[--sup->n_conns];
+		struct err why;
 
-		if (conn_wants_end(conn))
+		if (conn_wants_end(conn)) {
 			conn_answer_ok(conn, slice_of(""));
+		} else if (conn == sup->lifeline && sup->end_reason) {
+			err_set(&why, -ECANCELED, "sandbox %s was ended: %s", sup->id,
+				sup->end_reason);
+			conn_answer_error(conn, -ECANCELED, &why);
+		}
 		conn_finish(conn, LAST_WORDS_MS);
 		conn_free(conn);
 	}
@@ -306,6 +313,7 @@ static bool finish(struct supervisor *sup)
 		sandbox_destroy(sup->sandbox, sup->spec->keep);
 	}
 	if (sup->record) {
+		recorder_say_lost(sup->recorder);
 		say(sup, EVENT_SANDBOX_STOPPED, sup->end_reason);
 		say(sup, EVENT_SANDBOX_REMOVED, sup->spec->keep ? "its layer is kept" : NULL);
 		recorder_flush(sup->recorder, true);
