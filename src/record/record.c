@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "event/event_json.h"
 #include "record/record_files.h"
@@ -17,10 +19,12 @@
 #include "util/jsonw.h"
 #include "util/mem.h"
 
-#define META_MAX     (1U << 20)
-#define RESERVE_NAME "reserve"
-#define SEAL_NAME    "seal.json"
-#define SEAL_TMP     "seal.json.new"
+#define META_MAX         (1U << 20)
+#define RESERVE_NAME     "reserve"
+#define RESERVE_AFTER_NS CLOCK_NS_PER_S
+#define LOW_DISK_BYTES   (4ULL << 30) /* more is not filled within that time */
+#define SEAL_NAME        "seal.json"
+#define SEAL_TMP         "seal.json.new"
 
 /* When an event's line would be longer than readers take, each list and text is cut to this. */
 #define CLIPPED_FIELD 65536
@@ -37,7 +41,8 @@ static int write_meta(struct record *record, struct slice meta)
 }
 
 /* Blocks that are really there, so that giving them up makes room. Where the filesystem cannot promise
- * any, the record does without. */
+ * any, the record does without. Making and freeing them costs a short run 0.2 ms, so where the disk is far
+ * from full that waits until the record is a second old. */
 static int make_reserve(struct record *record)
 {
 	scoped_fd int fd =
@@ -45,9 +50,18 @@ static int make_reserve(struct record *record)
 
 	if (fd < 0)
 		return fd;
+	record->has_reserve = true;
 	if (fallocate(fd, 0, 0, RECORD_RESERVE_BYTES) < 0 && errno != EOPNOTSUPP)
 		return -errno;
 	return 0;
+}
+
+static bool is_disk_low(const struct record *record)
+{
+	struct statvfs st;
+
+	return fstatvfs(record->dirfd, &st) < 0 ||
+	       (uint64_t)st.f_bavail * st.f_frsize < LOW_DISK_BYTES;
 }
 
 /* Makes the folder's first files. The log's header is written at once: it takes the lock with it. */
@@ -55,7 +69,7 @@ static int fill_folder(struct record *record, struct slice meta)
 {
 	int r = write_meta(record, meta);
 
-	if (r == 0)
+	if (r == 0 && is_disk_low(record))
 		r = make_reserve(record);
 	if (r < 0)
 		return r;
@@ -109,6 +123,7 @@ int record_create(const struct record_config *config, struct record **ret_record
 		return err_set(err, r, "make record '%s': %m", config->dir);
 	record->dirfd = r;
 	memcpy(record->id, config->id, strlen(config->id));
+	record->made_ns = clock_mono_ns();
 	record->uid = config->owner_uid;
 	record->gid = config->owner_gid;
 	record->is_durable = config->durable;
@@ -142,6 +157,7 @@ int record_reopen(const char *dir, struct record **ret_record, struct err *err)
 		return err_wrap(err, r, "reopen record '%s'", dir);
 	}
 	record->redact = redact_new(record->id);
+	record->has_reserve = true; /* that of the dead writer, if any */
 	*ret_record = take(&record);
 	return 0;
 }
@@ -252,14 +268,17 @@ int record_flush(struct record *record, bool sync)
 {
 	if (record->failed)
 		return record->failed;
-	record->failed = flush_both(record, sync || record->wants_sync);
+	if (!record->has_reserve && clock_mono_ns() - record->made_ns > RESERVE_AFTER_NS)
+		record->failed = make_reserve(record);
+	if (record->failed == 0)
+		record->failed = flush_both(record, sync || record->wants_sync);
 	record->wants_sync = false;
 	return record->failed;
 }
 
 int record_release_reserve(struct record *record)
 {
-	record->is_closing = true;
+	record->is_closing = record->has_reserve = true;
 	if (unlinkat(record->dirfd, RESERVE_NAME, 0) < 0 && errno != ENOENT)
 		return -errno;
 	record->failed = 0;
@@ -346,11 +365,14 @@ void record_free(struct record *record)
 	if (record->dirfd >= 0) {
 		if (record_flush(record, false) < 0 || pending(record) > 0)
 			(void)record_release_reserve(record); /* nobody is left to tell */
-		(void)unlinkat(record->dirfd, RESERVE_NAME, 0);
+		if (record->has_reserve)
+			(void)unlinkat(
+				record->dirfd, RESERVE_NAME, 0); /* may be given up already */
 	}
 	record_journal_done(&record->trace);
 	record_journal_done(&record->log);
 	redact_free(record->redact);
+	ZSTD_freeCCtx(record->short_outputs);
 	scoped_close(&record->dirfd);
 	free(record);
 }

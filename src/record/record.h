@@ -67,8 +67,8 @@ SCOPED_TYPE(record)
 #define RECORD_CHANGES_NAME "changes/end.json"
 int record_put_changes(struct record *record, struct slice json);
 
-/* Whole outputs of one exec, beside the journals: outputs/<exec>.out.zst, .err.zst, up to a cap each. The file is
- * made at the first byte: where it cannot be, record_output_write() says so. */
+/* Whole outputs of one exec, beside the journals: outputs/<exec>.out.zst, .err.zst, up to a cap each. There is
+ * a file where there was output; short ones are made at the end. A write that fails says so from then on. */
 struct record_output;
 int record_output_open(struct record *record, const char *exec_id, const char *suffix, size_t cap,
 	struct record_output **ret_output, struct err *err);

@@ -18,12 +18,14 @@ struct record {
 	uid_t uid;
 	gid_t gid;
 	bool is_durable;
-	bool wants_sync; /* an exec's start or row is buffered */
-	bool is_closing; /* the reserve was given up */
-	int failed;      /* the errno that stays */
+	bool wants_sync;              /* an exec's start or row is buffered */
+	bool has_reserve, is_closing; /* is_closing: the reserve was given up */
+	int64_t made_ns;
+	int failed; /* the errno that stays */
 	uint64_t seq, rows;
 	struct record_journal log, trace;
 	struct redact *redact;
+	struct ZSTD_CCtx_s *short_outputs; /* compresses them; made at the first */
 	struct record_mend mend;
 };
 

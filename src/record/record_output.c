@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole outputs: a zstd frame each, written as it comes. */
+/* Whole outputs: a zstd frame each. A short one is held and compressed at its end, by a context that all short
+ * ones share: a stream of its own costs 0.7 ms to set up, more than the command it belongs to. A longer one is
+ * written as it comes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 /* A smaller window than the level's own 2 MiB: many outputs may be open at once. */
 #define WINDOW_LOG 17
 #define OUT_STEP   32768
+#define HELD_MAX   16384
 #define FOLDER     "outputs"
 
 struct record_output {
@@ -22,7 +25,8 @@ struct record_output {
 	char *name; /* below the record */
 	int fd;     /* -1 before the first byte */
 	size_t cap, taken;
-	ZSTD_CStream *stream;
+	struct str held;      /* all of it, while that is short */
+	ZSTD_CStream *stream; /* once it is not */
 	struct digest digest; /* of the file */
 	uint64_t bytes;
 	int failed;
@@ -89,41 +93,92 @@ static int compress(struct record_output *output, ZSTD_inBuffer *in, ZSTD_EndDir
 	return 0;
 }
 
+static int write_part(struct record_output *output, const void *p, size_t len)
+{
+	ZSTD_inBuffer in = {.src = p, .size = len};
+
+	return len ? compress(output, &in, ZSTD_e_continue) : 0;
+}
+
+/* It is no short one any more: what was held goes first. */
+static int start_stream(struct record_output *output)
+{
+	int r = make_file(output);
+
+	if (r == 0)
+		r = begin_stream(output);
+	if (r == 0)
+		r = write_part(output, output->held.p, output->held.len);
+	str_done(&output->held);
+	return r;
+}
+
 int record_output_write(struct record_output *output, const void *p, size_t len)
 {
 	size_t room = output->cap - output->taken;
-	ZSTD_inBuffer in = {.src = p, .size = len < room ? len : room};
 
-	if (output->failed || in.size == 0)
+	if (len > room)
+		len = room;
+	if (output->failed || len == 0)
 		return output->failed;
-	if (output->fd < 0)
-		output->failed = make_file(output);
-	if (output->failed == 0 && !output->stream)
-		output->failed = begin_stream(output);
-	output->taken += in.size;
+	output->taken += len;
+	if (output->taken <= HELD_MAX) {
+		str_add(&output->held, p, len);
+		return 0;
+	}
+	if (!output->stream)
+		output->failed = start_stream(output);
 	if (output->failed == 0)
-		output->failed = compress(output, &in, ZSTD_e_continue);
+		output->failed = write_part(output, p, len);
 	return output->failed;
+}
+
+/* The whole frame at once; the context is the record's, so this is for its own thread. */
+static int write_held(struct record_output *output)
+{
+	char frame[ZSTD_COMPRESSBOUND(HELD_MAX)];
+	struct record *record = output->record;
+	size_t n;
+	int r;
+
+	if (!record->short_outputs)
+		record->short_outputs = ZSTD_createCCtx();
+	if (!record->short_outputs)
+		return -ENOMEM;
+	n = ZSTD_compressCCtx(record->short_outputs, frame, sizeof(frame), output->held.p,
+		output->held.len, ZSTD_LEVEL);
+	if (ZSTD_isError(n))
+		return -EIO;
+	r = make_file(output);
+	if (r == 0)
+		r = fdio_write_all(output->fd, frame, n);
+	digest_add(&output->digest, frame, n);
+	output->bytes = n;
+	return r;
 }
 
 static void end_frame(struct record_output *output)
 {
 	ZSTD_inBuffer in = {0};
 
-	if (output->failed == 0 && output->stream)
-		(void)compress(
-			output, &in, ZSTD_e_end); /* a frame cut short still reads up to there */
-	record_files_enter(output->record, output->name, &output->digest, output->bytes);
+	/* A frame that cannot be ended still reads as far as it goes. */
+	if (output->stream && output->failed == 0)
+		(void)compress(output, &in, ZSTD_e_end);
+	else if (output->held.len)
+		(void)write_held(output);
+	if (output->fd >= 0)
+		record_files_enter(output->record, output->name, &output->digest, output->bytes);
 }
 
 void record_output_free(struct record_output *output)
 {
 	if (!output)
 		return;
-	if (output->fd >= 0)
+	if (output->record)
 		end_frame(output);
 	ZSTD_freeCStream(output->stream);
 	scoped_close(&output->fd);
+	str_done(&output->held);
 	free(output->name);
 	free(output);
 }

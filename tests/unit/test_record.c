@@ -223,6 +223,7 @@ static void test_output(void **state)
 	struct record_output *output;
 	scoped_str struct str file = {0}, log = {0};
 	char plain[32], sha256[DIGEST_HEX_SIZE];
+	scoped_mem char *big = mem_zero(100000, 1), *whole = mem_zero(200000, 1);
 	struct err err;
 	size_t n;
 
@@ -232,7 +233,19 @@ static void test_output(void **state)
 	assert_int_equal(record_output_write(output, "89abcdef", 8), 0);
 	assert_int_equal(record_output_write(output, "ghi", 3), 0);
 	record_output_free(output);
+	memset(big, 'x', 100000);
+	assert_int_equal(record_output_open(record, "ex_2", "out", 150000, &output, &err), 0);
+	assert_int_equal(record_output_write(output, "begin", 5), 0);
+	assert_int_equal(record_output_write(output, big, 100000), 0);
+	assert_int_equal(record_output_write(output, big, 100000), 0);
+	record_output_free(output);
+	assert_int_equal(record_output_open(record, "ex_3", "out", 10, &output, &err), 0);
+	record_output_free(output); /* no output, no file */
 	record_free(record);
+	read_file(place, "outputs/ex_2.out.zst", &file);
+	assert_int_equal(ZSTD_decompress(whole, 200000, file.p, file.len), 150000);
+	assert_memory_equal(whole, "beginx", 6);
+	assert_memory_equal(whole + 5, big, 100000);
 	read_file(place, "outputs/ex_1.out.zst", &file);
 	n = ZSTD_decompress(plain, sizeof(plain), file.p, file.len);
 	assert_int_equal(n, 10);
