@@ -34,6 +34,7 @@ struct observer {
 	struct programs programs;
 	struct ring *ring, *next;
 	bool *swapped; /* no program uses ring any more; set by another thread */
+	size_t small, big;
 	bool pressed;
 	uint64_t dropped; /* when it was last looked at */
 	int epoll_fd;
@@ -56,17 +57,16 @@ int observer_probe(struct err *err)
 
 /* ---- opening ---- */
 
-static size_t ring_bytes(void)
+/* The sizes of the small ring and the big one, within what the user allows. */
+static void set_sizes(struct observer *o, size_t buffer_bytes)
 {
-	const char *text =
-		getenv("CLOCHE_RING_BYTES"); /* for tests of loss: this size, never a bigger one */
-	size_t want = text ? strtoul(text, NULL, 10) : 0, size = RING_MIN;
+	const char *text = getenv("CLOCHE_RING_BYTES"); /* for tests of loss */
+	size_t want = text ? strtoul(text, NULL, 10) : buffer_bytes;
 
-	if (want == 0)
-		return RING_SMALL;
-	while (size < want && size < RING_BIG)
-		size *= 2;
-	return size;
+	o->big = RING_BIG;
+	while (want > 0 && o->big > want && o->big > RING_MIN)
+		o->big /= 2;
+	o->small = o->big < RING_SMALL ? o->big : RING_SMALL;
 }
 
 static uint32_t namespace_of(pid_t pid, const char *name)
@@ -81,23 +81,6 @@ static uint32_t namespace_of(pid_t pid, const char *name)
 	if (stat(path, &own) < 0 || own.st_ino == st.st_ino)
 		return 0; /* the host's: everybody is in there */
 	return (uint32_t)st.st_ino;
-}
-
-/* How deep the pid namespace of a process lies below ours. */
-static uint32_t level_of(pid_t pid)
-{
-	scoped_str struct str text = {0};
-	char path[64];
-	uint32_t level = 0;
-	const char *p;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (fdio_read_file(-1, path, STATUS_MAX, &text) < 0)
-		return 0;
-	p = strstr(text.p, "\nNSpid:\t");
-	for (p = p ? p + 8 : ""; *p != '\0' && *p != '\n'; p++)
-		level += *p == '\t';
-	return level;
 }
 
 /* The host's number for uid 0 inside. */
@@ -126,7 +109,7 @@ static int watch_ring(struct observer *o, const struct ring *ring, struct err *e
 
 static int open_ring(struct observer *o, struct err *err)
 {
-	int r = ring_new(ring_bytes(), &o->ring, err);
+	int r = ring_new(o->small, &o->ring, err);
 
 	if (r < 0)
 		return r;
@@ -145,7 +128,6 @@ static int add_namespaces(struct observer *o, pid_t init_pid, struct err *err)
 
 	if (init_pid <= 0)
 		return 0;
-	slot->level = level_of(init_pid);
 	slot->id_base = base_of(init_pid);
 	slot->pid_ns = namespace_of(init_pid, "pid");
 	slot->mnt_ns = namespace_of(init_pid, "mnt");
@@ -186,6 +168,7 @@ int observer_open(
 
 	o->id = mem_dup(config->id);
 	o->sources = config->sources;
+	set_sizes(o, config->buffer_bytes);
 	o->swapped = new0(bool);
 	o->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = programs_open(config->pin_dir, &o->programs, err);
@@ -286,12 +269,12 @@ int observer_fd(const struct observer *o)
 
 static void start_swap(struct observer *o)
 {
-	if (o->next || getenv("CLOCHE_RING_BYTES") || ring_size(o->ring) >= RING_BIG)
+	if (o->next || ring_size(o->ring) >= o->big)
 		return;
-	if (ring_new(RING_BIG, &o->next, NULL) < 0)
+	if (ring_new(o->big, &o->next, NULL) < 0)
 		return; /* the small one goes on, and counts what it loses */
 	(void)watch_ring(o, o->next, NULL);
-	o->programs.state->high = RING_BIG / 4;
+	o->programs.state->high = (uint32_t)(o->big / 4);
 	(void)programs_set_ring(&o->programs, ring_fd(o->next), o->swapped, NULL);
 }
 

@@ -149,7 +149,7 @@ struct wire_slot {
 	__u32 pressed; /* it was told that the ring fills */
 	__u64 dropped; /* over all groups */
 	__u32 high;    /* bytes waiting that are worth a wake */
-	__u32 level;   /* of the box's pid namespace */
+	__u32 level;   /* of the box's pid namespace, once a program has started in it */
 	__s64 start_ns;
 	__u32 id_base; /* the host's number for uid 0 of the box */
 	__u32 pid_ns;

@@ -156,6 +156,14 @@ static __always_inline __u32 parent_number(const struct hand *h)
 	return task_number(h->task->real_parent->group_leader, h->slot->level);
 }
 
+/* The first program of a group is the box's own doing: its call filters, and its place among the pid
+ * namespaces. */
+static __always_inline void exec_first(const struct hand *h)
+{
+	h->group->filters = h->task->seccomp.filter_count.counter + 1;
+	h->slot->level = READ(pid, READ(task_struct, h->task, thread_pid), level);
+}
+
 static __always_inline void on_exec(const struct hand *h, struct linux_binprm *bprm)
 {
 	struct task_struct *task = h->task;
@@ -164,7 +172,7 @@ static __always_inline void on_exec(const struct hand *h, struct linux_binprm *b
 	__u32 flags, cwd_flags, sent;
 
 	if (h->group && !h->group->filters)
-		h->group->filters = task->seccomp.filter_count.counter + 1;
+		exec_first(h);
 	if (h->group && h->group->flags & WIRE_GROUP_OUTPUTS)
 		exec_streams(h);
 	if (h->group && !(h->group->flags & WIRE_GROUP_PROCESSES))
