@@ -18,6 +18,7 @@ struct folding {
 	const struct fold *fold;
 	const struct source_ids *ids;
 	void **views; /* one a record */
+	bool *traced; /* likewise: tracing began */
 };
 
 static void add_element(struct str *out, const json_t *element, const char *sandbox)
@@ -167,6 +168,7 @@ static int take_all(const struct folding *f, struct source *source, struct err *
 
 	while ((r = source_next(source, &ev, &line, &i, err)) == 1) {
 		f->fold->add(f->views[i], ev);
+		f->traced[i] = f->traced[i] || ev->kind == EVENT_TRACE_STARTED;
 		n = 1;
 	}
 	return r < 0 ? r : n;
@@ -194,6 +196,18 @@ static int follow(const struct folding *f, struct source *source, struct err *er
 	return print(f, redraw, err);
 }
 
+static int check_traced(const struct folding *f, struct err *err)
+{
+	for (size_t i = 0; f->fold->needs_trace && i < f->ids->n; i++)
+		if (!f->traced[i])
+			return err_set(err, -ENODATA,
+				"sandbox %s was not traced: `cloche create --trace` does, and "
+			        "`cloche "
+				"show %s` says why where it was asked for",
+				f->ids->items[i], f->ids->items[i]);
+	return 0;
+}
+
 static int run(const struct folding *f, const struct source_options *o, struct err *err)
 {
 	scoped(source) struct source *source = NULL;
@@ -209,6 +223,7 @@ static int run(const struct folding *f, const struct source_options *o, struct e
 	} else {
 		r = take_all(f, source, err);
 		r = r < 0 ? r : source_finish(source, err);
+		r = r < 0 ? r : check_traced(f, err);
 		r = r < 0 ? r : print(f, false, err);
 	}
 	for (size_t i = 0; i < f->ids->n; i++)
@@ -226,8 +241,10 @@ int fold_run(const struct cli *cli, const struct fold *fold, const struct source
 	r = source_find(cli, o, args, n_args, &ids, err);
 	if (r == 0) {
 		f.views = new0_n(void *, ids.n);
+		f.traced = new0_n(bool, ids.n);
 		r = run(&f, o, err);
 		free(f.views);
+		free(f.traced);
 	}
 	source_ids_done(&ids);
 	return r;

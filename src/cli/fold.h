@@ -15,6 +15,8 @@ struct fold {
 	void (*text)(void *view, const struct view_style *style, struct str *out);
 	/* Elements have "at" and text a line for each, in the same order: several sandboxes read as one. */
 	bool is_timeline;
+	/* Of what the observer saw alone: a record without tracing is refused, not shown as empty. */
+	bool needs_trace;
 };
 
 /* Options are struct source_options. With --follow on a terminal the text is drawn again as it changes; else

@@ -29,7 +29,8 @@ static void view_text(void *view, const struct view_style *style, struct str *ou
 	process_tree_text(view, style, out);
 }
 
-static const struct fold fold = {view_new, view_free, view_add, view_json, view_text};
+static const struct fold fold = {
+	view_new, view_free, view_add, view_json, view_text, .needs_trace = true};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {

@@ -32,8 +32,7 @@ def module_cloche(tmp_path_factory, run_dir):
 	(base / 'project').mkdir()
 	cloche = harness.Cloche(base / 'state', run_dir, base / 'project')
 	yield cloche
-	left = cloche.left_behind()
-	assert not left, 'left on the host:\n' + '\n'.join(left)
+	cloche.check_clean()
 
 
 @pytest.fixture
@@ -56,8 +55,7 @@ def own_cloche(tmp_path, run_dir):
 	(tmp_path / 'own').mkdir()
 	cloche = harness.Cloche(tmp_path / 'own-state', run_dir, tmp_path / 'own')
 	yield cloche
-	left = cloche.left_behind()
-	assert not left, 'left on the host:\n' + '\n'.join(left)
+	cloche.check_clean()
 
 
 @pytest.fixture

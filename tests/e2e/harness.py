@@ -258,6 +258,13 @@ class Cloche:
 			left += [f'pin {folder}/{name}' for name in names + files if any(i in name for i in ids)]
 		return left
 
+	def check_clean(self, limit_s=10):
+		"""A supervisor may still be removing what nobody waits for; then nothing is left."""
+		end = time.monotonic() + limit_s
+		while (left := self.left_behind()) and time.monotonic() < end:
+			time.sleep(0.05)
+		assert not left, 'left on the host:\n' + '\n'.join(left)
+
 
 def cgroup_bases():
 	"""Roots of the mounted cgroup hierarchies."""

@@ -63,7 +63,7 @@ def test_killed_supervisor_takes_its_sandbox_along(sandbox, cloche):
 	wait_for(lambda: not cloche.processes('sleep\x001234'), 'the end of what ran inside', 5)
 	assert cloche.call('exec', box.id, '--', '/bin/true').code == 125
 	assert cloche.call('gc').code == 0
-	assert not cloche.left_behind()
+	cloche.check_clean()
 	assert box.record.file('/workspace/f')['created']
 	show = box.record.show()
 	assert show['ended_at'] and 'cut' in json.dumps(show['sealed'])
@@ -74,7 +74,7 @@ def test_start_of_the_next_run_cleans_after_a_killed_one(own_cloche):
 	[supervisor] = box.supervisor()
 	kill_and_wait(supervisor)
 	assert own_cloche.run('/bin/true').code == 0
-	wait_for(lambda: not own_cloche.left_behind(), 'the host to be clean')
+	own_cloche.check_clean()
 
 
 def test_killed_client_of_an_exec_leaves_a_row(box):
@@ -139,7 +139,7 @@ for i in range(300000):
 		assert show.code == 0 and json.loads(show.out)['complete'] is False
 	assert small_disk.call('verify', first.record.id).code == 0
 	assert small_disk.call('gc').code == 0
-	assert not small_disk.left_behind()
+	small_disk.check_clean()
 
 
 def n_mounts():
@@ -160,7 +160,7 @@ def test_crowd_of_sandboxes_leaves_nothing_and_mixes_nothing(own_cloche):
 			_, err = process.communicate(timeout=60)
 			assert process.returncode == 0, err
 			ids[n] = (own_cloche.cwd / f'id{n}').read_text().strip()
-	assert not own_cloche.left_behind()
+	own_cloche.check_clean()
 	assert n_mounts() == before
 	for n, sandbox in ids.items():
 		table = json.loads(own_cloche.call('files', sandbox, '--json').out)
@@ -238,7 +238,7 @@ def test_frozen_sandbox_can_be_removed(cloche):
 	box.sh('setsid sleep 99 & :')
 	assert cloche.call('pause', box.id).code == 0
 	assert cloche.call('rm', box.id, limit_s=20).code == 0
-	assert not cloche.left_behind()
+	cloche.check_clean()
 
 
 def test_interrupt_ends_the_run_and_keeps_the_record(own_cloche, tmp_path):
@@ -248,6 +248,6 @@ def test_interrupt_ends_the_run_and_keeps_the_record(own_cloche, tmp_path):
 	os.killpg(process.pid, signal.SIGINT)
 	_, err = process.communicate(timeout=20)
 	assert process.returncode == 130, err
-	wait_for(lambda: not own_cloche.left_behind(), 'the host to be clean')
+	own_cloche.check_clean()
 	sandbox = (tmp_path / 'id').read_text().strip()
 	assert own_cloche.call('verify', sandbox).code == 0

@@ -128,6 +128,7 @@ def test_quiet_and_no_summary(cloche):
 
 
 def test_last_and_short_ids(cloche):
+	cloche.run('/bin/true')
 	run = cloche.run('/bin/echo', 'me')
 	for name in ('last', run.record.id[:12], run.record.id):
 		assert json.loads(cloche.call('log', name, '--jsonl').out)['stdout'] == 'me\n'
@@ -178,7 +179,7 @@ def test_bad_input_is_one_clear_sentence(own_cloche, args, code, says):
 	first = done.err.splitlines()[0]
 	assert says in first and len(first) < 300, done.err
 	assert len(done.err.splitlines()) <= 4
-	assert not own_cloche.left_behind()
+	own_cloche.check_clean()
 
 
 def test_state_on_a_file_is_refused(own_cloche, tmp_path):

@@ -88,7 +88,7 @@ def test_missing_block_means_nothing_runs(own_cloche, calls, says):
 	assert out == b''
 	first = err.decode().splitlines()[0]
 	assert says in first.lower(), first
-	assert not own_cloche.left_behind()
+	own_cloche.check_clean()
 
 
 def test_no_rights_for_tracing_is_said_and_never_complete(own_cloche, tmp_path):
