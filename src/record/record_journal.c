@@ -162,7 +162,23 @@ static int open_file(struct record_journal *journal)
 	record_journal_file_name(journal->name, journal->segment, name);
 	journal->fd =
 		record_internal_create(journal->dirfd, name, O_APPEND, journal->uid, journal->gid);
-	return journal->fd < 0 ? journal->fd : 0;
+	if (journal->fd < 0)
+		return journal->fd;
+	journal->is_new = true;
+	return 0;
+}
+
+/* To the disk; a new file with its name in the folder. */
+static int sync_file(struct record_journal *journal)
+{
+	if (journal->fd < 0)
+		return 0;
+	if (fdatasync(journal->fd) < 0)
+		return -errno;
+	if (journal->is_new && fsync(journal->dirfd) < 0)
+		return -errno;
+	journal->is_new = false;
+	return 0;
 }
 
 /* A full disk may take a part: that part leaves the buffer, the rest is tried again later. */
@@ -200,18 +216,18 @@ static void next_segment(struct record_journal *journal)
 
 int record_journal_flush(struct record_journal *journal, bool sync)
 {
-	int r;
+	int r = 0;
 
 	close_batch(journal);
 	if (journal->buf.len > 0) {
 		r = open_file(journal);
 		if (r == 0)
 			r = write_out(journal);
-		if (r < 0)
-			return r;
 	}
-	if (sync && journal->fd >= 0 && fdatasync(journal->fd) < 0)
-		return -errno;
+	if (r == 0 && sync)
+		r = sync_file(journal);
+	if (r < 0)
+		return r;
 	if (journal->segment && journal->segment < RECORD_JOURNAL_N_SEGMENTS &&
 		journal->file_bytes >= RECORD_JOURNAL_SEGMENT_MAX)
 		next_segment(journal);

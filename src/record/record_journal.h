@@ -33,6 +33,7 @@ struct record_journal {
 	gid_t gid;
 	unsigned segment; /* of trace, from 1; 0 in the log */
 	uint64_t file_bytes;
+	bool is_new;          /* its name may not be on the disk yet */
 	struct str buf;       /* what is not written yet, the open batch last */
 	size_t line_at;       /* where in buf the last line begins */
 	size_t batch_at;      /* where in buf the open batch begins */

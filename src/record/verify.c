@@ -7,31 +7,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "event/event_json.h"
 #include "record/record_files.h"
+#include "record/record_seal.h"
 #include "record/verify_chain.h"
 #include "util/fdio.h"
 #include "util/map.h"
 #include "util/mem.h"
 
-#define SEAL_MAX  65536U
 #define META_MAX  (4U << 20)
 #define FILES_MAX 1000000U
-#define READ_STEP 65536
 #define STARTED   ((void *)1)
 #define ENDED     ((void *)2)
-
-struct seal {
-	json_t *json; /* NULL: none, or none that can be read */
-	struct record_head head;
-	char id[RECORD_ID_MAX + 1];
-	const char *signature, *key, *fingerprint, *named; /* named: the head it says it has */
-};
 
 struct named_file {
 	char name[CONTROL_LINE_NAME_MAX + 1];
@@ -45,7 +36,7 @@ struct verify {
 	struct verify_findings findings;
 	int dirfd;
 	bool is_live;
-	struct seal seal;
+	struct record_seal seal;
 	struct verify_chain log, trace;
 	struct ranges gaps;
 	struct map *execs; /* by id: STARTED, ENDED */
@@ -61,39 +52,6 @@ void verify_result_done(struct verify_result *result)
 	str_done(&result->findings);
 }
 
-static bool get_hex(const json_t *json, const char *key, char ret[DIGEST_HEX_SIZE])
-{
-	const char *text = json_string_value(json_object_get(json, key));
-	unsigned char value[DIGEST_LEN];
-
-	if (!text || digest_from_hex(text, value) < 0)
-		return false;
-	digest_hex(value, ret);
-	return true;
-}
-
-static bool fill_seal(struct seal *seal)
-{
-	const json_t *json = seal->json;
-	const char *id = json_string_value(json_object_get(json, "sandbox"));
-	const char *end = json_string_value(json_object_get(json, "end"));
-	json_int_t seq = json_integer_value(json_object_get(json, "seq"));
-	json_int_t events = json_integer_value(json_object_get(json, "events"));
-
-	seal->signature = json_string_value(json_object_get(json, "signature"));
-	seal->key = json_string_value(json_object_get(json, "key"));
-	seal->fingerprint = json_string_value(json_object_get(json, "fingerprint"));
-	seal->named = json_string_value(json_object_get(json, "head"));
-	if (!id || !end || !record_internal_is_name(id) || seq < 0 || events < 0)
-		return false;
-	memcpy(seal->id, id, strlen(id) + 1);
-	seal->head.seq = (uint64_t)seq;
-	seal->head.events = (uint64_t)events;
-	return get_hex(json, "log", seal->head.log) && get_hex(json, "trace", seal->head.trace) &&
-	       record_head_find_end(slice_of(end), &seal->head.end) == 0 && seal->signature &&
-	       seal->key && seal->fingerprint && seal->named;
-}
-
 static int read_text(int dirfd, const char *name, size_t max, struct str *out)
 {
 	scoped_fd int fd = record_internal_open(dirfd, name, O_RDONLY, NULL);
@@ -103,20 +61,10 @@ static int read_text(int dirfd, const char *name, size_t max, struct str *out)
 
 static void read_seal(struct verify *v)
 {
-	scoped_str struct str text = {0};
-	int r = read_text(v->dirfd, "seal.json", SEAL_MAX, &text);
+	int r = record_seal_read(v->dirfd, &v->seal);
 
-	if (r == -ENOENT && v->is_live)
-		return; /* not yet */
-	if (r == 0)
-		v->seal.json =
-			json_loadb(text.p ? text.p : "", text.len, JSON_REJECT_DUPLICATES, NULL);
-	if (v->seal.json && fill_seal(&v->seal)) {
-		record_head_seal(&v->seal.head, v->seal.id);
-		return;
-	}
-	json_decref(v->seal.json);
-	v->seal.json = NULL;
+	if (r == 0 || (r == -ENOENT && v->is_live))
+		return; /* a young record has none yet */
 	verify_chain_finding(
 		&v->findings, r == -ENOENT ? "there is no seal: nothing proves where it ends"
 					   : "seal.json is no seal");
@@ -343,7 +291,7 @@ static void check_journal_seal(struct verify *v, const struct verify_chain *chai
 static void check_signature(struct verify *v)
 {
 	const struct verify_options *o = v->options;
-	const struct seal *seal = &v->seal;
+	const struct record_seal *seal = &v->seal;
 	scoped_str struct str text = {0};
 	bool is_ours = o->key_b64 && strcmp(o->key_b64, seal->key) == 0;
 
@@ -403,7 +351,7 @@ static void check_ledger(struct verify *v)
 
 static void check_seal(struct verify *v)
 {
-	const struct seal *seal = &v->seal;
+	const struct record_seal *seal = &v->seal;
 
 	if (!seal->json)
 		return;
@@ -461,7 +409,7 @@ static int check_all(struct verify *v, struct err *err)
 
 static void done(struct verify *v)
 {
-	json_decref(v->seal.json);
+	record_seal_done(&v->seal);
 	verify_chain_done(&v->log);
 	verify_chain_done(&v->trace);
 	ranges_done(&v->gaps);

@@ -47,6 +47,10 @@ void verify_chain_finding(struct verify_findings *findings, const char *fmt, ...
 	va_start(ap, fmt);
 	vsnprintf(sentence, sizeof(sentence), fmt, ap);
 	va_end(ap);
+	for (char *c = sentence; *c; c++)
+		if ((unsigned char)*c <
+			0x20) /* a name in it must not begin a sentence of its own */
+			*c = '?';
 	str_puts(&findings->text, sentence);
 	str_putc(&findings->text, '\n');
 }

@@ -210,6 +210,10 @@ static const struct {
 	{"sed -n 7p trace-00001.jsonl | sed 's/seq\":8/seq\":9/' >>log.jsonl",
 		"log.jsonl line 9 stands behind the last hash line\n"
 		"the log goes on behind the final seal, by 1 line\n"},
+	{"sed -i '3s/ex_1/e\\\\nx/' log.jsonl",
+		"log.jsonl line 3 was changed\n"
+		"log.jsonl line 6: exec ex_1 ends, but did not start\n"
+		"exec e?x: a start without an end\n"},
 	/* files */
 	{"rm trace-00001.jsonl",
 		"seq 2 to 5 are missing\n"
