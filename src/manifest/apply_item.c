@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes one change over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "manifest/apply_work.h"
+#include "manifest/beneath.h"
+#include "manifest/content.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/scoped.h"
+
+static bool is_regular(const struct change *c)
+{
+	return S_ISREG(c->after.mode);
+}
+
+/* Opens the file that holds the data of a change. */
+static int open_data(const struct apply *a, size_t i)
+{
+	const struct change *c = &a->changes->items[i];
+	scoped_mem char *at = NULL;
+	int fd;
+
+	if (a->items[i].data_fd >= 0)
+		return dup(a->items[i].data_fd);
+	at = c->data ? apply_work_now_at(a, c->data) : NULL;
+	fd = beneath_open(c->data ? a->lower_fd : a->upper_fd, at ? at : c->path,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	return fd == -ENOENT && c->data ? -ESTALE : fd;
+}
+
+/* Makes the new folders that a path lies in. */
+int apply_item_make_parents(struct apply *a, const char *path)
+{
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		struct slice parent = {.p = path, .len = (size_t)(slash - path)};
+		uintptr_t place = (uintptr_t)map_find(a->new_folders, parent);
+		int r;
+
+		if (place == 0 || a->items[place - 1].result == APPLY_DONE)
+			continue;
+		r = apply_item_make_folder(a, place - 1);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* A folder may take a file's place where that file went away in the sandbox too. */
+static bool may_replace(const struct apply *a, const char *path)
+{
+	uintptr_t place = (uintptr_t)map_find(a->removals, slice_of(path));
+
+	return place != 0 && a->items[place - 1].result != APPLY_REFUSED;
+}
+
+int apply_item_make_folder(struct apply *a, size_t i)
+{
+	const struct change *c = &a->changes->items[i];
+	bool replace = may_replace(a, c->path);
+	uintptr_t place = (uintptr_t)map_find(a->removals, slice_of(c->path));
+	int r = host_folder_make(a->host, c->path, replace);
+
+	if (r < 0)
+		return r;
+	if (replace && !S_ISDIR(a->changes->items[place - 1].before.mode))
+		apply_work_set_done(a, place - 1, NULL);
+	apply_work_set_done(a, i, NULL);
+	return 0;
+}
+
+static void list_losses(const struct change *c, int attributes_fd, struct str *lost)
+{
+	scoped_str struct str names = {0};
+
+	if (c->after.mode & 06000)
+		apply_work_add_loss(lost, "its set-id bits");
+	if (c->flags & CHANGE_OWNER)
+		apply_work_add_loss(lost, "its owner");
+	if (content_rights_attributes(attributes_fd, &names) == 0 && names.len > 0)
+		apply_work_add_loss(lost, names.p);
+}
+
+/* Writes a regular file with everything that may come over. */
+int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *lost)
+{
+	const struct change *c = &a->changes->items[i];
+	scoped_fd int data = open_data(a, i);
+	scoped_fd int own = beneath_open(a->upper_fd, c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	struct host_folder_source source = {.data = data, .attributes = own, .mode = c->after.mode};
+	struct stat st;
+
+	if (data < 0 || own < 0)
+		return data < 0 ? data : own;
+	if (fstat(data, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EBADF;
+	list_losses(c, own, lost);
+	return host_folder_put_file(a->host, c->path, &source, replace);
+}
+
+/* Whether a link's text leads out of the folder: said, not judged. */
+static bool leads_out(const struct apply *a, const struct change *c)
+{
+	scoped_str struct str at = {0}, to = {0};
+	const char *slash = strrchr(c->path, '/');
+	struct slice parent = {.p = c->path, .len = slash ? (size_t)(slash - c->path) : 0};
+
+	path_resolve(slice_of(a->changes->root), parent, &at);
+	path_resolve(str_slice(&at), slice_of(c->after.target), &to);
+	return !path_is_beneath(str_slice(&to), slice_of(a->changes->root));
+}
+
+static int write_link(struct apply *a, size_t i, bool replace)
+{
+	const struct change *c = &a->changes->items[i];
+	int r;
+
+	if (!c->after.target)
+		return -EBADF;
+	r = host_folder_put_link(a->host, c->path, c->after.target, replace);
+	if (r == 0 && leads_out(a, c))
+		apply_work_set_result(
+			&a->items[i], APPLY_DONE, mem_dup("a link that leads out of the folder"));
+	return r;
+}
+
+/* Only mode, owner or attributes differ from what the host has at path. */
+int apply_item_write_rights(struct apply *a, size_t i, struct str *lost)
+{
+	const struct change *c = &a->changes->items[i];
+
+	/* A file with other names on the host gets one of its own, as it did in the sandbox. */
+	if (is_regular(c) && ((c->flags & CHANGE_ATTRIBUTES) || c->before.has_other_names))
+		return apply_item_write_file(a, i, true, lost);
+	if (c->flags & CHANGE_OWNER)
+		apply_work_add_loss(lost, "its owner");
+	if ((c->after.mode & 06000) && !apply_work_is_folder(c))
+		apply_work_add_loss(lost, "its set-id bits");
+	if (S_ISLNK(c->after.mode) || !((c->before.mode ^ c->after.mode) & 01777))
+		return 0;
+	return host_folder_set_mode(a->host, c->path, c->after.mode);
+}
+
+int apply_item_put(struct apply *a, size_t i)
+{
+	const struct change *c = &a->changes->items[i];
+	bool replace = c->kind == CHANGE_CHANGED;
+	scoped_str struct str lost = {0};
+	int r = apply_item_make_parents(a, c->path);
+
+	if (r == 0 && c->kind == CHANGE_MODE)
+		r = apply_item_write_rights(a, i, &lost);
+	else if (r == 0 && S_ISLNK(c->after.mode))
+		r = write_link(a, i, replace);
+	else if (r == 0)
+		r = apply_item_write_file(a, i, replace, &lost);
+	if (r == 0 && a->items[i].result == APPLY_WAITING)
+		apply_work_set_done(a, i, &lost);
+	return r;
+}
+
+int apply_item_remove(struct apply *a, size_t i)
+{
+	const struct change *c = &a->changes->items[i];
+	scoped_mem char *at = apply_work_now_at(a, apply_work_base(c));
+	int r = host_folder_remove(a->host, at, S_ISDIR(c->before.mode));
+
+	if (r == 0)
+		apply_work_set_done(a, i, NULL);
+	return r;
+}
+
+/* Folders that still hold what is to be renamed out of them get a second turn. */
+int apply_item_remove_early(struct apply *a, size_t i)
+{
+	int r = apply_item_remove(a, i);
+
+	return r == -ENOTEMPTY ? 0 : r;
+}

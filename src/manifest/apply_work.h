@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An apply at work: what its parts share. apply_item.c does one change, apply_rename.c all renames, apply_steps.c
+ * everything in its order. */
+#ifndef MANIFEST_APPLY_WORK_H
+#define MANIFEST_APPLY_WORK_H
+
+#include "manifest/apply.h"
+#include "manifest/apply_plan.h"
+#include "manifest/host_folder.h"
+#include "util/map.h"
+
+/* A rename on the host, as it was done: later paths are found by it. */
+struct done_rename {
+	char *from, *to;
+};
+
+struct apply {
+	struct change_set *set;
+	const struct changes *changes;
+	const struct change_layer *layer;
+	const struct apply_options *options;
+	struct apply_item *items;
+	struct host_folder *host;
+	int upper_fd, lower_fd;
+	struct map *new_folders; /* path to its place in the list, counted from 1 */
+	struct map *removals;    /* likewise, of what was taken away */
+	struct done_rename *renames;
+	size_t n_renames;
+};
+
+void apply_work_set_result(
+	struct apply_item *item, enum apply_result result, char *text); /* takes text */
+void apply_work_set_done(
+	struct apply *a, size_t i, struct str *lost); /* lost: what did not come along, or NULL */
+void apply_work_add_loss(struct str *lost, const char *what);
+/* One failure: said of the item where it is its own (0), else the end of the work (r). */
+int apply_work_settle(struct apply *a, size_t i, int r);
+/* Where a path of the folder as it was is on the host now. The caller frees it. */
+char *apply_work_now_at(const struct apply *a, const char *path);
+const char *apply_work_base(const struct change *c); /* its path below */
+bool apply_work_is_folder(const struct change *c);
+bool apply_work_is_new_folder(const struct change *c);
+
+/* Each does item i: 0, with its result set, or why not. */
+int apply_item_make_folder(struct apply *a, size_t i);
+int apply_item_put(struct apply *a, size_t i);
+int apply_item_remove(struct apply *a, size_t i);
+int apply_item_remove_early(struct apply *a, size_t i);
+/* Parts of an item. */
+int apply_item_make_parents(struct apply *a, const char *path);
+int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *lost);
+int apply_item_write_rights(struct apply *a, size_t i, struct str *lost);
+
+int apply_rename_all(struct apply *a);
+int apply_steps_run(struct apply *a);
+
+#endif
