@@ -212,6 +212,8 @@ int pending_sort_paths(const struct pending *pending, char **args, size_t n_args
 		return err_set(err, -ENOENT,
 			"'%s' lies in no folder that the sandbox had as a copy", args[i]);
 	}
+	for (size_t i = 0; i < pending->list.n; i++)
+		paths[i].is_meant = pending->list.roots[i]->cow && (n_args == 0 || paths[i].n > 0);
 	*ret_paths = paths;
 	return 0;
 }

@@ -32,6 +32,7 @@ int pending_join(const struct cli *cli, struct pending *pending, struct err *err
 struct pending_paths {
 	char **paths; /* below the root of the mount */
 	size_t n;
+	bool is_meant; /* named, or nothing is */
 };
 /* One for each root of the list. A path that lies in none is an error with a sentence. */
 int pending_sort_paths(const struct pending *pending, char **args, size_t n_args,

@@ -46,8 +46,8 @@ static int apply_root(const struct cli *cli, struct pending *pending, size_t i,
 }
 
 static int apply_roots(const struct cli *cli, const struct apply_verb_options *o,
-	struct pending *pending, const struct pending_paths *paths, size_t n_args,
-	struct totals *totals, struct err *err)
+	struct pending *pending, const struct pending_paths *paths, struct totals *totals,
+	struct err *err)
 {
 	int r = 0;
 
@@ -57,7 +57,7 @@ static int apply_roots(const struct cli *cli, const struct apply_verb_options *o
 			.force = o->force,
 			.is_live = pending->is_live};
 
-		if (pending->list.roots[i]->cow && (n_args == 0 || paths[i].n > 0))
+		if (paths[i].is_meant)
 			r = apply_root(cli, pending, i, &options, totals, err);
 	}
 	return r;
@@ -111,7 +111,7 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 	if (r < 0)
 		return r;
 	if (pending->set)
-		r = apply_roots(cli, o, pending, paths, n_args, &totals, err);
+		r = apply_roots(cli, o, pending, paths, &totals, err);
 	pending_paths_free(paths, pending->list.n);
 	done = totals.counts[APPLY_DONE] + totals.counts[APPLY_LESS];
 	if (done > 0 && r == 0)
@@ -141,7 +141,7 @@ const struct verb verb_apply = {
 	.usage = "ID [PATH...]",
 	.help = "take what a sandbox changed over into your folder",
 	.text = "Without PATH everything comes over but what the host would run by itself (hooks, "
-                "CI\n"
+		"CI\n"
 		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
 		"What the host changed meanwhile is refused, and the exit status is 1 then.",
 	.groups = groups,

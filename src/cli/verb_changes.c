@@ -151,7 +151,7 @@ const struct verb verb_changes = {
 	.usage = "ID",
 	.help = "the files that a sandbox changed, by content",
 	.text = "A added, D removed, M changed, R renamed, m mode or owner only. .git and "
-                "node_modules\n"
+		"node_modules\n"
 		"are counted, not listed. `cloche apply` takes the changes over.",
 	.min_args = 1,
 	.max_args = 1,

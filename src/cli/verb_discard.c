@@ -9,21 +9,21 @@
 #include "util/jsonw.h"
 #include "util/log.h"
 
-static bool is_named(const struct change *c, const struct pending_paths *paths)
+static bool is_named(const struct change *c, const struct apply_options *options)
 {
-	for (size_t i = 0; i < paths->n; i++)
-		if (apply_plan_names(c, paths->paths[i]))
+	for (size_t i = 0; i < options->n_paths; i++)
+		if (apply_plan_names(c, options->paths[i]))
 			return true;
-	return paths->n == 0;
+	return options->n_paths == 0;
 }
 
 static void add_names(
-	const struct changes *changes, const struct pending_paths *paths, struct str *out)
+	const struct changes *changes, const struct apply_options *options, struct str *out)
 {
 	for (size_t i = 0; i < changes->n_items; i++) {
 		const struct change *c = &changes->items[i];
 
-		if (!changes_is_listed(c) || !is_named(c, paths))
+		if (!changes_is_listed(c) || !is_named(c, options))
 			continue;
 		str_puts(out, "discarded ");
 		log_add_escaped(out, slice_of(changes_shown_path(c)));
@@ -31,7 +31,7 @@ static void add_names(
 	}
 }
 
-static int discard_roots(struct pending *pending, const struct pending_paths *paths, size_t n_args,
+static int discard_roots(struct pending *pending, const struct pending_paths *paths,
 	struct str *out, size_t *ret_n, struct err *err)
 {
 	int r = 0;
@@ -39,13 +39,15 @@ static int discard_roots(struct pending *pending, const struct pending_paths *pa
 	*ret_n = 0;
 	for (size_t i = 0; r == 0 && i < pending->list.n; i++) {
 		const struct changes *changes = pending->list.roots[i];
+		const struct apply_options options = {.paths = (const char *const *)paths[i].paths,
+			.n_paths = paths[i].n,
+			.is_live = pending->is_live};
 		size_t n = 0;
 
-		if (!changes->cow || (n_args > 0 && paths[i].n == 0))
+		if (!paths[i].is_meant)
 			continue;
-		add_names(changes, &paths[i], out);
-		r = discard_changes(pending->set, changes, (const char *const *)paths[i].paths,
-			paths[i].n, pending->is_live, &n, err);
+		add_names(changes, &options, out);
+		r = discard_changes(pending->set, changes, &options, &n, err);
 		*ret_n += n;
 	}
 	return r;
@@ -60,7 +62,7 @@ static int discard_pending(const struct cli *cli, struct pending *pending, char 
 
 	if (r < 0)
 		return r;
-	r = discard_roots(pending, paths, n_args, out, &n, err);
+	r = discard_roots(pending, paths, out, &n, err);
 	pending_paths_free(paths, pending->list.n);
 	if (r == 0 && n_args == 0 && !pending->is_live)
 		r = discard_set(pending->set, err);

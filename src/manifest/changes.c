@@ -285,7 +285,7 @@ int changes_read(const struct change_set *set, const struct changes_query *query
 
 static void list_add(struct changes_list *list, struct changes *changes)
 {
-	list->roots = mem_grow(list->roots, list->n + 1, sizeof(*list->roots));
+	list->roots = mem_grow(list->roots, list->n + 1, sizeof(void *));
 	list->roots[list->n++] = changes;
 }
 

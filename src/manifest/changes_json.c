@@ -289,7 +289,7 @@ void changes_json_count(const struct changes *changes, struct changes_counts *re
 		if (c->kind == CHANGE_ADDED)
 			added = c;
 	}
-	if (ret_counts->added == 1)
+	if (added && ret_counts->added == 1)
 		ret_counts->added_path = mem_printf("%s/%s", changes->root, added->path);
 }
 

@@ -11,12 +11,12 @@
 #include "manifest/journal.h"
 #include "util/path.h"
 
-static bool is_named(const struct change *c, const char *const *paths, size_t n_paths)
+static bool is_named(const struct change *c, const struct apply_options *options)
 {
-	for (size_t i = 0; i < n_paths; i++)
-		if (apply_plan_names(c, paths[i]))
+	for (size_t i = 0; i < options->n_paths; i++)
+		if (apply_plan_names(c, options->paths[i]))
 			return true;
-	return n_paths == 0;
+	return options->n_paths == 0;
 }
 
 /* A new file's data goes at once. Marks stay: without a whiteout or a redirect, others would read differently. */
@@ -32,8 +32,8 @@ static void remove_data(const struct change *c, int upper_fd)
 		(void)unlinkat(dirfd, name, 0); /* it is settled, gone or not */
 }
 
-int discard_changes(struct change_set *set, const struct changes *changes, const char *const *paths,
-	size_t n_paths, bool is_live, size_t *ret_n, struct err *err)
+int discard_changes(struct change_set *set, const struct changes *changes,
+	const struct apply_options *options, size_t *ret_n, struct err *err)
 {
 	scoped_fd int upper_fd =
 		open(changes->layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -45,7 +45,7 @@ int discard_changes(struct change_set *set, const struct changes *changes, const
 		struct journal_entry entry = {
 			.act = JOURNAL_DISCARDED, .removed = c->kind == CHANGE_REMOVED};
 
-		if (!is_named(c, paths, n_paths))
+		if (!is_named(c, options))
 			continue;
 		memcpy(entry.state, c->state, sizeof(entry.state));
 		r = journal_add(set->journal, changes->n, slice_of(c->path), &entry);
@@ -55,8 +55,8 @@ int discard_changes(struct change_set *set, const struct changes *changes, const
 		r = journal_sync(set->journal);
 	if (r < 0)
 		return err_set(err, r, "write '%s/journal.jsonl': %m", set->dir);
-	for (size_t i = 0; !is_live && upper_fd >= 0 && i < changes->n_items; i++)
-		if (is_named(&changes->items[i], paths, n_paths))
+	for (size_t i = 0; !options->is_live && upper_fd >= 0 && i < changes->n_items; i++)
+		if (is_named(&changes->items[i], options))
 			remove_data(&changes->items[i], upper_fd);
 	*ret_n = n;
 	return 0;

@@ -3,13 +3,14 @@
 #ifndef MANIFEST_DISCARD_H
 #define MANIFEST_DISCARD_H
 
+#include "manifest/apply.h"
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
 
-/* What lies at or below one of the paths (below the root; none: all) is settled. is_live: the data of a sandbox that
- * still runs stays until that is removed. Returns how many listed changes that were. */
-int discard_changes(struct change_set *set, const struct changes *changes, const char *const *paths,
-	size_t n_paths, bool is_live, size_t *ret_n, struct err *err);
+/* What lies at or below one of the paths is settled (options as for apply; force says nothing). The data of a sandbox
+ * that still runs stays until that is removed. *ret_n: how many listed changes that were. */
+int discard_changes(struct change_set *set, const struct changes *changes,
+	const struct apply_options *options, size_t *ret_n, struct err *err);
 
 /* Removes a whole change set from the disk. Not one of a sandbox that still runs. */
 int discard_set(struct change_set *set, struct err *err);

@@ -254,7 +254,7 @@ static int open_name(const struct act *act, struct stat *ret_st)
 int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mode)
 {
 	struct act act;
-	struct stat st;
+	struct stat st = {0};
 	int r = begin(folder, path, &act);
 	scoped_fd int fd = -1;
 

@@ -44,9 +44,51 @@ void scan_note_unread(struct scan *scan, const char *path, int r);
 /* Reads all names of a folder but "." and "..", then calls on_name for each until one fails. */
 int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void *data);
 
+/* A folder of the upper being visited. */
+struct scan_frame {
+	int ufd, lfd;     /* it, and the one below that belongs to it or -1 */
+	const char *path; /* "" at the top */
+	const char *base; /* path of the one below, NULL without */
+	bool merged;      /* the one below shows through */
+	bool xwhiteouts;
+	int depth;
+};
+
+/* One name in it. */
+struct scan_entry {
+	const char *name;
+	char *path, *base; /* base: the same name below, NULL where there is none */
+	struct upper_entry up;
+	struct stat low; /* where base is set */
+};
+
+/* scan_entry.c: what hides, what is not a folder. */
+/* Notes that what is below at an entry (or at `below` under it) does not show there any more. */
+void scan_entry_hide(
+	struct scan *scan, const struct scan_entry *e, const char *below, unsigned flags);
+/* Where below a redirect of the entry at path leads: NULL where it leads to nothing that is there. */
+char *scan_entry_follow(
+	struct scan *scan, const struct scan_frame *f, const char *redirect, const char *path);
+/* What differs beside the content: sets flags, and says whether anything does. */
+bool scan_entry_differs(struct scan *scan, struct change *c);
+/* Lists what became of a name that is no folder above. */
+void scan_entry_file(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e);
+
+/* scan_folder.c: notes how a folder came to be at its path. Returns the path below that belongs to it, or NULL; outside:
+ * it lies above the folder that was asked for, and is not listed. */
+char *scan_folder_place(struct scan *scan, const struct scan_frame *f, struct scan_entry *e,
+	bool outside, bool *ret_merged);
+
+/* A file to look at: where it is, and what it is called in what is said of it. */
+struct scan_file {
+	int dirfd;
+	const char *name, *path;
+	const struct stat *st;
+};
+
 /* scan_side.c: fills one side. hash: read the file. What cannot be read is noted, not fatal. */
-void scan_side_read(struct scan *scan, int dirfd, const char *name, const struct stat *st,
-	bool hash, const char *path, struct change_side *side);
+void scan_side_read(
+	struct scan *scan, const struct scan_file *file, bool hash, struct change_side *side);
 /* The upper's side of a file without data: everything but the data is the upper's. */
 void scan_side_read_data(
 	struct scan *scan, const char *data, const char *path, bool hash, struct change_side *side);

@@ -78,7 +78,8 @@ static void list_one(const struct hidden_folder *in, const char *name, unsigned 
 	c->flags |= flags;
 	if (strcmp(path, base) != 0)
 		c->from = mem_dup(base);
-	scan_side_read(in->scan, in->fd, name, &st, scan_skipped_len(path) == 0, path, &c->before);
+	scan_side_read(in->scan, &(struct scan_file){in->fd, name, path, &st},
+		scan_skipped_len(path) == 0, &c->before);
 	if (S_ISDIR(st.st_mode))
 		list_folder(in, name, path, base);
 	else

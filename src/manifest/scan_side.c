@@ -38,10 +38,10 @@ static int read_open(struct scan *scan, int fd, bool hash, struct change_side *s
 }
 
 static int read_regular(
-	struct scan *scan, int dirfd, const char *name, bool hash, struct change_side *side)
+	struct scan *scan, const struct scan_file *file, bool hash, struct change_side *side)
 {
 	struct stat st;
-	scoped_fd int fd = content_open(dirfd, name, &st);
+	scoped_fd int fd = content_open(file->dirfd, file->name, &st);
 
 	if (fd < 0)
 		return fd;
@@ -49,20 +49,20 @@ static int read_regular(
 	return read_open(scan, fd, hash, side);
 }
 
-void scan_side_read(struct scan *scan, int dirfd, const char *name, const struct stat *st,
-	bool hash, const char *path, struct change_side *side)
+void scan_side_read(
+	struct scan *scan, const struct scan_file *file, bool hash, struct change_side *side)
 {
 	int r = 0;
 
-	take_stat(st, side);
+	take_stat(file->st, side);
 	if (scan->count_only)
 		return;
-	if (S_ISREG(st->st_mode))
-		r = read_regular(scan, dirfd, name, hash, side);
-	else if (S_ISLNK(st->st_mode))
-		r = content_read_link(dirfd, name, &side->target);
+	if (S_ISREG(file->st->st_mode))
+		r = read_regular(scan, file, hash, side);
+	else if (S_ISLNK(file->st->st_mode))
+		r = content_read_link(file->dirfd, file->name, &side->target);
 	if (r < 0 && r != -ENOENT)
-		scan_note_unread(scan, path, r);
+		scan_note_unread(scan, file->path, r);
 }
 
 void scan_side_read_data(

@@ -93,7 +93,7 @@ static const struct taken_case cases[] = {
 	{"a link of the host on the way", "mkdir d; echo a > d/f", "echo 1 >> d/f",
 		"mv d e; ln -s e d", "", false, false,
 		"refused d: the host has changed it meanwhile\nrefused d: something else is there "
-                "on the host\nrefused d/f: something else is there on the host\n",
+		"on the host\nrefused d/f: something else is there on the host\n",
 		"test $(cat e/f) = a", 2},
 	{"one path with its new folders", ":", "mkdir -p n/m; echo 1 > n/m/x; echo 2 > n/y", ":",
 		"n/m/x", false, false, "done n/m/x\n", "test -e n/m/x; test ! -e n/y", 1},
@@ -305,21 +305,21 @@ static void test_works_on(void **state)
 	assert_string_equal(again.p, "done a\ndone b\n");
 }
 
-static void discard_paths(const char *text, bool is_live, size_t want)
+static void discard_paths(const char *text, size_t want)
 {
 	scoped(change_set) struct change_set *set = NULL;
 	scoped(changes) struct changes *changes = NULL;
+	struct apply_options options = {0};
+	char **paths = split(text, &options.n_paths);
 	struct err err;
-	size_t n_paths, n;
-	char **paths = split(text, &n_paths);
+	size_t n;
 
+	options.paths = (const char *const *)paths;
 	open_set(&set);
 	changes = read_changes(set);
-	assert_int_equal(discard_changes(set, changes, (const char *const *)paths, n_paths, is_live,
-				 &n, &err),
-		0);
+	assert_int_equal(discard_changes(set, changes, &options, &n, &err), 0);
 	assert_int_equal(n, want);
-	free_paths(paths, n_paths);
+	free_paths(paths, options.n_paths);
 }
 
 static void test_discard(void **state)
@@ -330,7 +330,7 @@ static void test_discard(void **state)
 
 	begin("echo a > a; echo b > b; mkdir d; echo 1 > d/f; echo 2 > d/g",
 		"echo 1 >> a; rm b; mkdir n; echo x > n/x; rm -r d; mkdir d; echo 3 > d/f", ":");
-	discard_paths("n b d", false, 4);
+	discard_paths("n b d", 4);
 	assert_int_equal(access(upper, F_OK), -1);
 	assert_int_equal(count_pending(), 1);
 	assert_int_equal(apply_paths("", false, false, &said, &err), 0);

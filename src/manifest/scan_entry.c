@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One name of an upper that is no folder: compared with what is below. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "manifest/beneath.h"
+#include "manifest/journal.h"
+#include "manifest/manifest_internal.h"
+#include "util/mem.h"
+
+void scan_entry_hide(
+	struct scan *scan, const struct scan_entry *e, const char *below, unsigned flags)
+{
+	scan->hidden = mem_grow(scan->hidden, scan->n_hidden + 1, sizeof(*scan->hidden));
+	scan->hidden[scan->n_hidden++] = (struct scan_hidden){
+		.path = below[0] ? scan_join(e->path, below) : mem_dup(e->path),
+		.base = below[0] ? scan_join(e->base, below) : mem_dup(e->base),
+		.flags = flags};
+}
+
+/* Where a path below is after the renames that were applied: the path asked for where it came to path, or where
+ * nothing is at its old place any more. */
+static char *find_applied(struct scan *scan, const char *at, const char *path)
+{
+	const struct journal *journal = scan->set->journal;
+	scoped_mem char *moved = NULL;
+	const struct journal_entry *done;
+	struct stat st;
+
+	if (!journal_moved(journal, scan->layer->n, slice_of(at), &moved) ||
+		beneath_stat(scan->lower_fd, moved, &st) < 0)
+		return NULL;
+	if (beneath_stat(scan->lower_fd, at, &st) < 0)
+		return take(&moved);
+	/* Something is at the old place again, or was swapped there. */
+	done = journal_find(journal, scan->layer->n, slice_of(path), false);
+	if (strcmp(moved, path) == 0 && done && done->act == JOURNAL_APPLIED)
+		return take(&moved);
+	return NULL;
+}
+
+char *scan_entry_follow(
+	struct scan *scan, const struct scan_frame *f, const char *redirect, const char *path)
+{
+	scoped_mem char *at = NULL;
+	char *applied;
+	struct stat st;
+
+	if (redirect[0] == '/')
+		at = mem_dup(redirect + 1);
+	else if (f->base && f->merged)
+		at = scan_join(f->base, redirect);
+	if (!at || !at[0])
+		return NULL;
+	applied = find_applied(scan, at, path);
+	if (applied)
+		return applied;
+	return beneath_stat(scan->lower_fd, at, &st) == 0 ? take(&at) : NULL;
+}
+
+static void keep_origin(
+	struct scan *scan, const struct upper_entry *up, const char *data, size_t item)
+{
+	struct scan_origin *o;
+	const char *name;
+	scoped_fd int dirfd = -1;
+
+	scan->origins = mem_grow(scan->origins, scan->n_origins + 1, sizeof(*scan->origins));
+	o = &scan->origins[scan->n_origins];
+	*o = (struct scan_origin){.item = item, .len = up->origin_len};
+	memcpy(o->handle, up->origin, up->origin_len);
+	if (data) {
+		dirfd = beneath_open_parent(scan->lower_fd, data, &name);
+		o->len = dirfd < 0 ? 0 : upper_handle(dirfd, name, o->handle);
+	}
+	if (o->len > 0)
+		scan->n_origins++;
+}
+
+/* The file below that holds the data of a file without any. NULL where it is gone. */
+static char *find_data(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e)
+{
+	if (e->up.redirect)
+		return scan_entry_follow(scan, f, e->up.redirect, e->path);
+	return f->merged ? mem_dup(e->base) : NULL;
+}
+
+static void read_after(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e,
+	bool hash, struct change *c)
+{
+	bool whole = !e->up.metacopy;
+
+	scan_side_read(scan, &(struct scan_file){f->ufd, e->name, e->path, &e->up.st},
+		hash && whole, &c->after);
+	if (whole)
+		return;
+	c->data = find_data(scan, f, e);
+	if (c->data) {
+		scan_side_read_data(scan, c->data, e->path, hash, &c->after);
+		return;
+	}
+	c->flags |= CHANGE_LOST;
+	c->after.sha256[0] = '\0';
+}
+
+static bool is_same_content(const struct change *c, const struct scan_entry *e)
+{
+	const struct change_side *a = &c->before, *b = &c->after;
+
+	if ((a->mode ^ b->mode) & S_IFMT)
+		return false;
+	if (S_ISLNK(a->mode))
+		return a->target && b->target && strcmp(a->target, b->target) == 0;
+	if (!S_ISREG(a->mode))
+		return true;
+	if (c->data && e->base && strcmp(c->data, e->base) == 0)
+		return true;
+	return a->size == b->size && a->sha256[0] && strcmp(a->sha256, b->sha256) == 0;
+}
+
+bool scan_entry_differs(struct scan *scan, struct change *c)
+{
+	const struct change_side *a = &c->before, *b = &c->after;
+
+	c->flags |= scan_side_compare_owner(scan, a, b);
+	if (strcmp(a->attributes, b->attributes) != 0)
+		c->flags |= CHANGE_ATTRIBUTES;
+	if (!S_ISLNK(b->mode) && ((a->mode ^ b->mode) & 07777))
+		return true;
+	return c->flags & (CHANGE_OWNER | CHANGE_ATTRIBUTES);
+}
+
+/* A name that is no folder on either side. */
+static void compare_files(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e)
+{
+	struct change *c = scan_add(scan, CHANGE_CHANGED, mem_dup(e->path));
+
+	if (strcmp(e->base, e->path) != 0)
+		c->from = mem_dup(e->base);
+	scan_side_read(
+		scan, &(struct scan_file){f->lfd, e->name, e->path, &e->low}, true, &c->before);
+	read_after(scan, f, e, true, c);
+	if (!is_same_content(c, e)) {
+		(void)scan_entry_differs(scan, c); /* only its flags are of use */
+		return;
+	}
+	c->kind = scan_entry_differs(scan, c) ? CHANGE_MODE : CHANGE_NONE;
+}
+
+void scan_entry_file(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e)
+{
+	struct change *c;
+
+	if (e->base && !S_ISDIR(e->low.st_mode)) {
+		compare_files(scan, f, e);
+		return;
+	}
+	if (e->base)
+		scan_entry_hide(scan, e, "", CHANGE_REPLACED);
+	c = scan_add(scan, CHANGE_ADDED, mem_dup(e->path));
+	read_after(scan, f, e, scan_skipped_len(e->path) == 0, c);
+	keep_origin(scan, &e->up, c->data, scan->out->n_items - 1);
+}
