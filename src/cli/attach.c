@@ -159,7 +159,6 @@ static int on_frame(struct attach *attach, const struct wire_frame *frame, struc
 		pass_on(attach, STDERR_FILENO, frame->payload);
 		return 0;
 	case WIRE_STDIN:
-	case WIRE_LINE:
 		return 0;
 	}
 	return 0;

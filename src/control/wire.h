@@ -24,7 +24,6 @@ enum wire_type {
 	WIRE_STDIN = 'I',  /* to an exec; empty: end of file */
 	WIRE_STDOUT = 'O', /* from an exec, or its terminal */
 	WIRE_STDERR = 'E',
-	WIRE_LINE = 'L', /* to a watcher: an event as it stands in the record */
 };
 
 struct wire_frame {

@@ -22,7 +22,7 @@ struct conn {
 	struct str in, out;
 	size_t sent; /* of out */
 	void *tag;
-	bool is_gone, is_watching, wants_end;
+	bool is_gone, wants_end;
 	int depth; /* inside a callback: not freed under it */
 	bool is_freed;
 };
@@ -229,16 +229,6 @@ void conn_set_tag(struct conn *conn, void *tag)
 void *conn_tag(const struct conn *conn)
 {
 	return conn->tag;
-}
-
-void conn_set_watching(struct conn *conn)
-{
-	conn->is_watching = true;
-}
-
-bool conn_is_watching(const struct conn *conn)
-{
-	return conn->is_watching;
 }
 
 void conn_set_wants_end(struct conn *conn)

@@ -32,12 +32,10 @@ size_t conn_queued(const struct conn *conn);
 /* Sends what is queued, waiting up to deadline_ms for a slow client: for the last words before the end. */
 void conn_finish(struct conn *conn, int deadline_ms);
 
-/* What the owner of the handler ties to a connection: the exec that it is attached to, whether it watches
- * events, whether it waits for the sandbox's end. */
+/* What the owner of the handler ties to a connection: the exec that it is attached to, whether it
+ * waits for the sandbox's end. */
 void conn_set_tag(struct conn *conn, void *tag);
 void *conn_tag(const struct conn *conn);
-void conn_set_watching(struct conn *conn);
-bool conn_is_watching(const struct conn *conn);
 void conn_set_wants_end(struct conn *conn);
 bool conn_wants_end(const struct conn *conn);
 

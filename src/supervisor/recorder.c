@@ -32,19 +32,18 @@ static int64_t wall_of(const struct recorder *recorder, int64_t guest_ns)
 static void emit(struct event_sink *sink, struct event *ev)
 {
 	struct recorder *recorder = (struct recorder *)sink;
-	struct slice line;
 	int r;
 
 	if (ev->wall_ms == 0)
 		ev->wall_ms = wall_of(recorder, ev->guest_ns);
-	r = record_emit(recorder->config.record, ev, &line);
+	r = record_emit(recorder->config.record, ev, NULL);
 	if (r < 0) {
 		recorder->n_lost++;
 		broke(recorder, r);
 		return;
 	}
 	recorder->unflushed++;
-	recorder->config.on_line(recorder->config.ctx, ev, line);
+	recorder->config.on_event(recorder->config.ctx);
 }
 
 struct recorder *recorder_new(const struct recorder_config *config)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of everything that happens in one sandbox: numbers it, keeps it in the record, feeds the watchers.
+/* The sink of everything that happens in one sandbox: numbers it and keeps it in the record.
  * A record that can no longer be written (disk full) calls on_broken once: recording is what we are for,
  * so the sandbox ends with it. */
 #ifndef SUPERVISOR_RECORDER_H
@@ -11,9 +11,9 @@
 struct recorder;
 
 struct recorder_config {
-	struct record *record; /* borrowed */
-	int64_t start_ns;      /* guest_ns 0 on CLOCK_MONOTONIC */
-	void (*on_line)(void *ctx, const struct event *ev, struct slice line); /* for watchers */
+	struct record *record;       /* borrowed */
+	int64_t start_ns;            /* guest_ns 0 on CLOCK_MONOTONIC */
+	void (*on_event)(void *ctx); /* one more is kept: to be signed some time */
 	void (*on_broken)(void *ctx, int error);
 	void *ctx;
 };

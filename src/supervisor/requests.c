@@ -155,13 +155,6 @@ static int on_keep(struct request *req, struct err *err)
 	return 0;
 }
 
-static int on_watch(struct request *req, struct err *err)
-{
-	conn_answer_ok(req->conn, slice_of(""));
-	conn_set_watching(req->conn);
-	return 0;
-}
-
 static const struct {
 	const char *name;
 	handler_fn handler;
@@ -175,7 +168,6 @@ static const struct {
 	{"wake", on_wake, false},
 	{"status", on_status, false},
 	{"stop", on_stop, false},
-	{"watch", on_watch, false},
 	{"keep", on_keep, false},
 };
 

@@ -28,8 +28,7 @@
 #include "util/path.h"
 
 #define SPEC_MAX      (16u << 20)
-#define LAST_WORDS_MS 2000       /* for a client that is slow to take the end of its output */
-#define WATCH_MAX     (8u << 20) /* queued for one watcher; over it, a gap is said */
+#define LAST_WORDS_MS 2000 /* for a client that is slow to take the end of its output */
 
 void supervisor_end(struct supervisor *sup, const char *reason)
 {
@@ -39,23 +38,12 @@ void supervisor_end(struct supervisor *sup, const char *reason)
 	loop_stop(sup->loop);
 }
 
-void supervisor_feed_watchers(struct supervisor *sup, struct slice line)
-{
-	for (size_t i = 0; i < sup->n_conns; i++) {
-		struct conn *conn = sup->conns[i];
-
-		if (conn_is_watching(conn) && conn_queued(conn) < WATCH_MAX)
-			conn_send(conn, WIRE_LINE, line);
-	}
-}
-
-static void on_line(void *ctx, const struct event *ev, struct slice line)
+static void on_event(void *ctx)
 {
 	struct supervisor *sup = ctx;
 
 	if (sup->sealer)
 		sealer_poke(sup->sealer);
-	supervisor_feed_watchers(sup, line);
 }
 
 static void on_broken(void *ctx, int error)
@@ -181,7 +169,7 @@ static int open_record(
 		.raw = sup->spec->record_raw,
 		.durable = sup->spec->durable};
 	struct recorder_config recorder = {.start_ns = clock_mono_ns(),
-		.on_line = on_line,
+		.on_event = on_event,
 		.on_broken = on_broken,
 		.ctx = sup};
 	int r;

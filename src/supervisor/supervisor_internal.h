@@ -43,7 +43,5 @@ struct supervisor {
 
 /* Ends the loop; the reason stands in sandbox.stopped. The first one counts. */
 void supervisor_end(struct supervisor *sup, const char *reason);
-/* A copy of an event, as it stands in the record, to every watching client. */
-void supervisor_feed_watchers(struct supervisor *sup, struct slice line);
 
 #endif
