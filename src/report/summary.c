@@ -8,6 +8,7 @@
 #include "util/mem.h"
 #include "view/file_access.h"
 #include "view/program_class.h"
+#include "view/saturate.h"
 
 static void on_refusal(void *ctx, const struct event *ev, const struct process_node *node);
 
@@ -168,13 +169,14 @@ static void take_exec_end(struct summary *summary, const struct event *ev)
 	summary->execs.timed_out += ev->timed_out;
 	summary->execs.oom_killed += ev->oom_killed;
 	summary->execs.interrupted += ev->interrupted;
-	summary->execs.left_running += ev->left_running;
+	summary->execs.left_running = saturate_add(summary->execs.left_running, ev->left_running);
 }
 
 static void take_gap(struct summary *summary, const struct event *ev)
 {
 	if (ev->kind == EVENT_TRACE_DROPPED) {
-		summary->dropped += event_has(ev, count) ? ev->count : 1;
+		/* One that says nothing was lost says that something went wrong. */
+		summary->dropped = saturate_add(summary->dropped, ev->count > 0 ? ev->count : 1);
 		return;
 	}
 	summary->n_blind++;
@@ -207,7 +209,8 @@ void summary_add(struct summary *summary, const struct event *ev)
 	summary->last_ms = ev->wall_ms;
 	summary->events++;
 	if (ev->seq > summary->last_seq) {
-		summary->missing += (int64_t)(ev->seq - summary->last_seq - 1);
+		summary->missing = saturate_add(
+			summary->missing, (int64_t)((ev->seq - summary->last_seq - 1) & INT64_MAX));
 		summary->last_seq = ev->seq;
 	}
 	if (ev->kind <= EVENT_DIR_CREATE && ev->pid == 0)
@@ -217,7 +220,7 @@ void summary_add(struct summary *summary, const struct event *ev)
 	else if (ev->kind == EVENT_EXEC_END)
 		take_exec_end(summary, ev);
 	else if (ev->kind == EVENT_EXEC_LATE)
-		summary->execs.late_bytes += ev->bytes;
+		summary->execs.late_bytes = saturate_add(summary->execs.late_bytes, ev->bytes);
 	else if (ev->kind == EVENT_TRACE_DROPPED || ev->kind == EVENT_TRACE_BLIND)
 		take_gap(summary, ev);
 	else if (ev->kind == EVENT_TRACE_STARTED)

@@ -73,8 +73,8 @@ static size_t probe(const struct map *map, struct slice key, uint64_t hash)
 	for (; map->buckets[at]; at = (at + 1) & (map->n_buckets - 1)) {
 		const struct entry *e = &map->entries[map->buckets[at] - 1];
 
-		if (e->key && e->hash == hash && e->len == key.len &&
-			memcmp(e->key, key.p, key.len) == 0)
+		if (e->key && e->hash == hash &&
+			slice_eq((struct slice){.p = e->key, .len = e->len}, key))
 			break;
 	}
 	return at;

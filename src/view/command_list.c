@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "util/clock.h"
 #include "util/map.h"
 #include "util/mem.h"
 #include "view/agent_find.h"
@@ -12,6 +11,7 @@
 #include "view/command_work.h"
 #include "view/intern.h"
 #include "view/reorder.h"
+#include "view/saturate.h"
 
 /* An exec as its two lines tell it. */
 struct exec {
@@ -134,7 +134,7 @@ static void take_exec_end(struct command_list *list, const struct event *ev)
 	row->interrupted = ev->interrupted;
 	row->duration_ms = event_has(ev, duration_ms)
 	                           ? ev->duration_ms
-	                           : (ev->guest_ns - row->started_ns) / CLOCK_NS_PER_MS;
+	                           : saturate_span_ms(row->started_ns, ev->guest_ns);
 	row->output = ev->output_truncated ? COMMAND_OUTPUT_HEAD : COMMAND_OUTPUT_WHOLE;
 	if (!event_has(ev, stdout_text) && !event_has(ev, stderr_text)) {
 		row->output = COMMAND_OUTPUT_UNSEEN;
@@ -258,7 +258,7 @@ static void add_derived(struct command_list *list, const struct process_node *no
 		.started_ns = node->started_ns,
 		.started_ms = node->started_ms};
 	if (node->has_ended)
-		command->duration_ms = (node->ended_ns - node->started_ns) / CLOCK_NS_PER_MS;
+		command->duration_ms = saturate_span_ms(node->started_ns, node->ended_ns);
 	command_fold_read(&fold, node->argv);
 	command->argv = (struct event_list){
 		.items = node->argv->items + fold.first, .n = node->argv->n - fold.first};
@@ -388,7 +388,7 @@ static void give_outputs(struct command_list *list)
 		if ((int64_t)command->streams[stream].len == command->written[stream])
 			str_add(&command->streams[stream], chunk->data.p,
 				chunk->data.len < room ? chunk->data.len : room);
-		command->written[stream] += chunk->written;
+		command->written[stream] = saturate_add(command->written[stream], chunk->written);
 	}
 }
 
@@ -448,7 +448,8 @@ size_t command_list_settle(struct command_list *list)
 	find_derived(list);
 	add_execs(list);
 	drop_unasked(list);
-	qsort(list->commands, list->n_commands, sizeof(*list->commands), compare);
+	if (list->n_commands > 1)
+		qsort(list->commands, list->n_commands, sizeof(*list->commands), compare);
 	mark_nodes(list);
 	give_outputs(list);
 	for (size_t i = 0; i < list->n_commands; i++)

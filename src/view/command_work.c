@@ -8,6 +8,7 @@
 #include "view/command_list.h"
 #include "view/file_access.h"
 #include "view/intern.h"
+#include "view/saturate.h"
 
 #define CHUNKS_MAX (1 << 18) /* past these, outputs are only counted */
 
@@ -147,7 +148,7 @@ void command_work_add_output(struct command_work *work, size_t node, const struc
 	/* What comes behind bytes that were not copied would read as if it followed. */
 	if ((int64_t)chunk->data.len == chunk->written)
 		str_add(&chunk->data, ev->data.p, ev->data.len < room ? ev->data.len : room);
-	chunk->written += written;
+	chunk->written = saturate_add(chunk->written, written);
 }
 
 size_t command_work_n_chunks(const struct command_work *work)

@@ -135,16 +135,18 @@ static struct process *process_of(struct process_tree *tree, const struct event 
 {
 	struct process *process = find_process(tree, ev->pid);
 	const struct process *parent;
+	struct process_node *above;
 
 	if (process && !is_stale(tree, process, ev)) {
 		if (process->has_ended)
 			revive(process);
 		return process;
 	}
-	parent = event_has(ev, ppid) ? find_process(tree, ev->ppid) : NULL;
+	parent = event_has(ev, ppid) && ev->ppid != ev->pid ? find_process(tree, ev->ppid) : NULL;
+	above = parent ? parent->node : NULL;
 	process = begin_process(tree, ev->pid);
 	process->ppid = ev->ppid;
-	process->node = parent && parent != process ? parent->node : NULL;
+	process->node = above;
 	process->exec = intern_text(tree->intern, ev->exec);
 	return process;
 }

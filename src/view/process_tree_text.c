@@ -2,6 +2,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "view/process_tree.h"
+#include "view/saturate.h"
 
 #define DRAWN 24 /* levels that are drawn; deeper ones say how deep they are */
 
@@ -85,7 +86,7 @@ static void add_row(struct page *page, const struct process_node *node)
 	add_status(page, node);
 	str_reset(cell);
 	if (node->has_ended)
-		clock_add_duration(cell, (node->ended_ns - node->started_ns) / CLOCK_NS_PER_MS);
+		clock_add_duration(cell, saturate_span_ms(node->started_ns, node->ended_ns));
 	else
 		str_putc(cell, '-');
 	add_right(&page->line, str_slice(cell), 8);

@@ -12,6 +12,7 @@
 #include "view/command_list.h"
 #include "view/file_access.h"
 #include "view/intern.h"
+#include "view/saturate.h"
 
 #define LEFT_COLUMNS 25 /* of a text row before what happened */
 
@@ -183,6 +184,13 @@ static void add_life(struct timeline *timeline, const struct event *ev)
 	row->exec = intern_text(timeline->intern, ev->exec);
 }
 
+static void count_lost(struct timeline *timeline, const struct event *ev, const char *name)
+{
+	struct row *row = note(timeline, ev, ROW_GAP, name, ev->source_lost);
+
+	row->count = saturate_add(row->count, ev->count > 0 ? ev->count - 1 : 0);
+}
+
 static void take_other(struct timeline *timeline, const struct event *ev)
 {
 	const char *name = event_kind_name(ev->kind);
@@ -192,7 +200,7 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 	else if (ev->kind == EVENT_HINT)
 		note(timeline, ev, ROW_HINT, "hint", ev->advice.len ? ev->advice : ev->reason);
 	else if (ev->kind == EVENT_TRACE_DROPPED)
-		note(timeline, ev, ROW_GAP, name, ev->source_lost)->count += ev->count - 1;
+		count_lost(timeline, ev, name);
 	else if (ev->kind == EVENT_TRACE_BLIND)
 		note(timeline, ev, ROW_GAP, name, ev->reason);
 	else if ((ev->kind >= EVENT_SANDBOX_CREATED && ev->kind <= EVENT_SANDBOX_ERROR) ||

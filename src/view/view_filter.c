@@ -135,7 +135,8 @@ int view_filter_parse_bound(const char *text, int64_t start_ms, int64_t end_ms,
 
 	if (is_number(text)) {
 		bound = (struct view_bound){VIEW_BOUND_SEQ, strtoll(text, NULL, 10)};
-	} else if (text[0] == '+' && clock_parse_duration(text + 1, &ms) == 0) {
+	} else if (text[0] == '+' && clock_parse_duration(text + 1, &ms) == 0 &&
+		   ms < INT64_MAX / CLOCK_NS_PER_MS) {
 		bound = (struct view_bound){VIEW_BOUND_GUEST, ms * CLOCK_NS_PER_MS};
 	} else if (clock_parse_duration(text, &ms) == 0) {
 		bound.value = end_ms - ms;

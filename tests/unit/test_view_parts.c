@@ -156,6 +156,8 @@ static void test_bounds(void **state)
 		{"10:00x", VIEW_BOUND_NONE, 0},
 		{"-5m", VIEW_BOUND_NONE, 0},
 		{"+", VIEW_BOUND_NONE, 0},
+		{"+11000d", VIEW_BOUND_GUEST, 950400000000000000LL},
+		{"+1100000d", VIEW_BOUND_NONE, 0},
 		{"99999999999999999999", VIEW_BOUND_NONE, 0},
 	};
 
