@@ -129,7 +129,8 @@ static void add_rows(struct summary *summary, struct summary_lines *lines,
 		}
 	}
 	if (more > 0)
-		str_printf(add_line(lines, SUMMARY_BAD, label), "and %lld more", (long long)more);
+		str_printf(add_line(lines, SUMMARY_BAD, label), "and %lld more: see the timeline",
+			(long long)more);
 }
 
 static void add_reasons(struct summary_lines *lines, const struct summary_reasons *reasons,
@@ -506,8 +507,9 @@ static void add_next(
 		return;
 	out = add_line(lines, SUMMARY_WARN, NULL);
 	add_number(out, c->pending, "file", "files");
-	str_printf(out, " changed, not yet in your folder:  cloche changes %s   cloche apply %s",
-		ref, ref);
+	str_puts(out, " changed, not yet in your folder:");
+	str_printf(out, "  %ccloche changes %s%c", SUMMARY_QUOTE, ref, SUMMARY_UNQUOTE);
+	str_printf(out, "   %ccloche apply %s%c", SUMMARY_QUOTE, ref, SUMMARY_UNQUOTE);
 }
 
 void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines)

@@ -4,6 +4,7 @@
 #include "view/command_list.h"
 #include "view/program_class.h"
 
+#define WORDS_MAX    8
 #define LEFT_COLUMNS 31 /* before the command itself */
 
 static struct slice next_word(struct slice *rest)
@@ -19,19 +20,22 @@ static struct slice next_word(struct slice *rest)
 	return word;
 }
 
-/* Behind "cd FOLDER &&" and "A=B": what is run first. */
-static struct slice first_program(struct slice *rest)
+/* The words of a string's first program, behind "cd FOLDER &&" and "A=B". Quotes stay: only names are looked for. */
+static struct event_list first_program(struct slice rest, struct slice words[WORDS_MAX])
 {
-	struct slice word = next_word(rest);
+	struct event_list argv = {.items = words};
+	struct slice word = next_word(&rest);
 
 	while (slice_is(word, "cd") || (word.len && memchr(word.p, '=', word.len))) {
 		if (slice_is(word, "cd"))
-			(void)next_word(rest); /* its folder */
-		while (rest->len && strchr(" ;&\n", rest->p[0]))
-			*rest = (struct slice){.p = rest->p + 1, .len = rest->len - 1};
-		word = next_word(rest);
+			(void)next_word(&rest); /* its folder */
+		while (rest.len && strchr(" ;&\n", rest.p[0]))
+			rest = (struct slice){.p = rest.p + 1, .len = rest.len - 1};
+		word = next_word(&rest);
 	}
-	return word;
+	for (; word.len && argv.n < WORDS_MAX; word = next_word(&rest))
+		words[argv.n++] = word;
+	return argv;
 }
 
 /* Programs whose second word tells what they did. */
@@ -54,22 +58,18 @@ static bool is_verb(struct slice word)
 
 void command_list_add_label(struct str *out, const struct command *command)
 {
-	struct slice rest = command->command, name, verb = {0};
+	struct slice words[WORDS_MAX], name;
+	struct event_list argv = command->argv;
 
-	if (command->command.len) {
-		name = program_class_base(first_program(&rest));
-		verb = next_word(&rest);
-	} else {
-		name = program_class_name(&command->argv, (struct slice){0});
-		if (command->argv.n > 1)
-			verb = command->argv.items[1];
-	}
+	if (command->command.len)
+		argv = first_program(command->command, words);
+	name = argv.n ? program_class_name(&argv, (struct slice){0}) : (struct slice){0};
 	if (name.len == 0)
 		name = command->command.len ? command->command : slice_of("?");
 	log_add_escaped(out, name.len > 40 ? (struct slice){.p = name.p, .len = 40} : name);
-	if (has_verbs(name) && is_verb(verb)) {
+	if (argv.n > 1 && has_verbs(name) && is_verb(argv.items[1])) {
 		str_putc(out, ' ');
-		log_add_escaped(out, verb);
+		log_add_escaped(out, argv.items[1]);
 	}
 }
 

@@ -12,6 +12,7 @@
 
 #include "util/mem.h"
 #include "view/command_fold.h"
+#include "view/command_list.h"
 #include "view/file_table.h"
 #include "view/live_files.h"
 #include "view/process_tree.h"
@@ -129,6 +130,37 @@ static void test_names(void **state)
 	assert_true(program_class_is_tool(slice_of("pip3.11")));
 	assert_false(program_class_is_tool(slice_of("agent")));
 	assert_true(program_class_is_shell(slice_of("-bash")));
+}
+
+static void test_labels(void **state)
+{
+	static const struct {
+		const char *argv[ARGS_MAX];
+		const char *command, *want;
+	} cases[] = {
+		{{"/usr/bin/pip3", "install", "x"}, NULL, "pip3 install"},
+		{{"pip", "--version"}, NULL, "pip"},
+		{{"python3", "-m", "pytest"}, NULL, "pytest"},
+		{{NULL}, "cd /w && A=b git commit -m x", "git commit"},
+		{{NULL}, "python3 -m unittest 2>&1 | tail", "unittest"},
+		{{NULL}, "ls|wc", "ls"},
+		{{NULL}, "  ./run-tests.sh; echo", "run-tests.sh"},
+		{{NULL}, "(a)", "(a)"},
+		{{NULL}, "&&", "&&"},
+		{{NULL}, "\033[2J", "\\x1b[2J"},
+		{{NULL}, "cd", "cd"},
+		{{NULL}, NULL, "?"},
+	};
+
+	for (size_t i = 0; i < N(cases); i++) {
+		struct slice items[ARGS_MAX];
+		struct command command = {.argv = list_of(cases[i].argv, items),
+			.command = slice_of(cases[i].command)};
+		scoped_str struct str out = {0};
+
+		command_list_add_label(&out, &command);
+		assert_string_equal(out.p, cases[i].want);
+	}
 }
 
 static void test_bounds(void **state)
@@ -399,6 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fold),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_takes),
 		cmocka_unit_test(test_text),
