@@ -36,6 +36,7 @@ static const struct {
 } managers[] = {
 	{"/.pyenv/shims", "..", "PYENV_ROOT"},
 	{"/.pyenv/bin", "..", "PYENV_ROOT"},
+	{"/.pyenv/plugins/pyenv-virtualenv/shims", "../../..", "PYENV_ROOT"},
 	{"/.rbenv/shims", "..", "RBENV_ROOT"},
 	{"/.rbenv/bin", "..", "RBENV_ROOT"},
 	{"/.nodenv/shims", "..", "NODENV_ROOT"},
@@ -187,20 +188,40 @@ static void show_manager(struct adding *a, const char *folder)
 	}
 }
 
+/* Whether a folder stands in a PATH. */
+static bool is_in(const char *path, const char *folder)
+{
+	scoped_mem char *whole = mem_printf(":%s:", path);
+	scoped_mem char *wanted = mem_printf(":%s:", folder);
+
+	return strstr(whole, wanted) != NULL;
+}
+
+static bool is_reachable(struct adding *a, const char *real, const char *guest)
+{
+	if (is_system(real) && is_system(guest))
+		return true; /* in the host view already: /opt/tool/bin, /usr/games */
+	if (is_system(real) || is_system(guest))
+		return false;
+	show_manager(a, real);
+	if (!show(a, real, guest))
+		return false;
+	show_links(a, real);
+	return true;
+}
+
 static bool add_folder(struct adding *a, const char *entry)
 {
 	scoped_mem char *real = entry[0] == '/' ? realpath(entry, NULL) : NULL;
 	scoped_str struct str guest = {0};
 
-	if (!real || is_system(real))
+	if (!real)
 		return false;
 	path_resolve(slice_of("/"), slice_of(entry), &guest);
-	if (is_system(guest.p))
+	/* Shells add the same folder again and again. */
+	if (is_in(SYSTEM_PATH, guest.p) || (a->path.p && is_in(a->path.p, guest.p)) ||
+		!is_reachable(a, real, guest.p))
 		return false;
-	show_manager(a, real);
-	if (!show(a, real, guest.p))
-		return false;
-	show_links(a, real);
 	str_printf(&a->path, "%s:", guest.p);
 	return true;
 }

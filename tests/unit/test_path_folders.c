@@ -57,10 +57,13 @@ static const struct {
 	{"@/home/bin", {"@/home/bin", "@/home/project/tool"},
 		{"PATH=@/home/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	{"@/tools:@/tools", {"@/tools", "@/apart/x/y"},
-		{"PATH=@/tools:@/tools:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/"
+		{"PATH=@/tools:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/"
 		 "bin"}},
 	{"@/named", {"@/tools>@/named", "@/apart/x/y"},
 		{"PATH=@/named:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
+	/* of the host view, but not in the usual PATH */
+	{"/usr/bin:/usr/lib:/usr/lib", {NULL},
+		{"PATH=/usr/lib:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
 	/* never shown: the home, what is above it, the state, nothing, relative ones, files */
 	{"@/home:@:/:@/state:@/state/records::.:bin:@/home/loose:@/none", {NULL}, {NULL}},
 };
