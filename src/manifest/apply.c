@@ -11,7 +11,7 @@
 #include "manifest/apply_work.h"
 #include "manifest/host_folder.h"
 #include "manifest/journal.h"
-#include "manifest/scan.h"
+#include "manifest/lower.h"
 #include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -103,7 +103,7 @@ static int apply_open(struct apply *a, struct err *err)
 	a->upper_fd = open(a->layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (a->upper_fd < 0)
 		return err_set(err, -errno, "open '%s': %m", a->layer->upper);
-	a->lower_fd = scan_open_lower(a->layer->lower);
+	a->lower_fd = lower_open(a->layer->lower);
 	if (a->lower_fd < 0)
 		return err_set(err, a->lower_fd, "open '%s': %m", a->layer->lower);
 	return 0;

@@ -9,6 +9,7 @@
 #include "manifest/beneath.h"
 #include "manifest/content.h"
 #include "manifest/journal.h"
+#include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
 #include "manifest/runs_on_host.h"
 #include "manifest/scan.h"
@@ -154,7 +155,7 @@ static int read_package(int dirfd, const char *path, struct str *out)
 /* Scripts come from the lower folder and the upper as they are now. */
 static bool package_differs(const struct change_layer *layer, const struct change *c)
 {
-	scoped_fd int lower = scan_open_lower(layer->lower);
+	scoped_fd int lower = lower_open(layer->lower);
 	scoped_fd int upper = open(layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	scoped_str struct str before = {0}, after = {0};
 

@@ -4,14 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "manifest/beneath.h"
+#include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
 #include "util/mem.h"
 
@@ -203,24 +201,6 @@ static void visit(struct scan *scan, const struct scan_frame *f, const char *bel
 		scan_note_unread(scan, f->path, r);
 }
 
-int scan_open_lower(const char *path)
-{
-	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	scoped_fd int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-	scoped_fd int tree = -1;
-
-	if (fd < 0)
-		return -errno;
-	tree = (int)syscall(
-		SYS_open_tree, fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-	fd = (scoped_close(&fd), -1);
-	if (tree < 0)
-		return -errno;
-	fd = openat(tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : take_fd(&fd);
-}
-
 static void scan_done(struct scan *scan)
 {
 	struct slice key;
@@ -249,7 +229,7 @@ static int run(struct scan *scan, const char *below, struct err *err)
 	scan->upper_fd = open(l->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (scan->upper_fd < 0)
 		return err_set(err, -errno, "read '%s': %m", l->upper);
-	scan->lower_fd = scan_open_lower(l->lower);
+	scan->lower_fd = lower_open(l->lower);
 	if (scan->lower_fd < 0)
 		return err_set(err, scan->lower_fd, "read '%s': %m", l->lower);
 	r = upper_read_dir(scan->upper_fd, &top);

@@ -11,8 +11,7 @@
  * A first round finds the renamed folders only, since a folder that was made under the name of one that was renamed
  * away is a new one and not to be compared with that.
  *
- * Both sides are walked by descriptors, one name at a time, following no link; the lower is a private clone of
- * its mount, so that what the host has mounted below it is as invisible as it is to the overlay. The sandbox
+ * Both sides are walked by descriptors, one name at a time, following no link (lower.h for what is mounted there). The sandbox
  * may run meanwhile: each entry is as it was when looked at. */
 #ifndef MANIFEST_SCAN_H
 #define MANIFEST_SCAN_H
@@ -22,8 +21,5 @@
 /* Fills changes (root, n and cow are set). */
 int scan_layer(const struct change_set *set, const struct changes_query *query,
 	struct changes *changes, struct err *err);
-
-/* Opens the folder below an upper as the overlay sees it; a descriptor or a negative errno. */
-int scan_open_lower(const char *path);
 
 #endif

@@ -267,6 +267,27 @@ static void test_full_disk(void **state)
 	end();
 }
 
+/* What the host has mounted in its folder is as invisible to us as to the sandbox, and nothing is written there. */
+static void test_mount_below(void **state)
+{
+	scoped_mem char *mounted = mem_printf("%s/host/d e", top);
+	scoped_str struct str said = {0};
+	struct err err;
+
+	run_script(top, "mkdir -p 'host/d e'; echo a > 'host/d e/f'; echo b > host/k");
+	assert_int_equal(mount("tmpfs", mounted, "tmpfs", 0, NULL), 0);
+	run_script(mounted, "echo z > f; echo z > g");
+	begin(":", "rm -r 'd e'; echo 1 >> k", ":");
+	assert_int_equal(apply_paths("", false, false, &said, &err), 0);
+	assert_int_equal(umount(mounted), 0);
+	check_host("test $(cat 'd e/f') = a");
+	end();
+	assert_string_equal(said.p,
+		"refused d e: Device or resource busy\n"
+		"refused d e/f: another file system is mounted there on the host\n"
+		"done k\n");
+}
+
 /* What the host's files held at the end of a run is known: the same again is no change. */
 static void test_seen(void **state)
 {
@@ -361,6 +382,7 @@ static int run(void)
 		cmocka_unit_test(test_taken),
 		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_mount_below),
 		cmocka_unit_test(test_seen),
 		cmocka_unit_test(test_works_on),
 		cmocka_unit_test(test_discard),

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host folder below an upper, as the overlay sees it: without what the host has mounted in it. */
+#ifndef MANIFEST_LOWER_H
+#define MANIFEST_LOWER_H
+
+/* A descriptor to walk from, or a negative errno. No link is followed on the way to it. */
+int lower_open(const char *path);
+
+#endif
