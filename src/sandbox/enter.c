@@ -218,8 +218,9 @@ int enter_start(struct enter *e, void *helper_stack_top)
 	/* Not CLONE_FS: root and current folder change with the mount namespace. */
 	unsigned long flags = CLONE_VM | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 	                      CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+	int *tid = &e->helper;
 	register struct enter *arg __asm__("r12") = e;
-	register long tid_at __asm__("r10") = (long)&e->helper;
+	register int *tid_at __asm__("r10") = tid;
 	long r;
 
 	__asm__ volatile("syscall\n\t"

@@ -138,7 +138,7 @@ int ns_send(struct ns *ns, const int *fds, size_t n, struct err *err)
 
 int ns_wait(struct ns *ns, int *ret_devpts_fd, struct err *err)
 {
-	struct boot_report report;
+	struct boot_report report = {0};
 	int r;
 
 	r = read_report(ns, &report, err);

@@ -84,16 +84,16 @@ void rootfs_done(struct rootfs *rootfs)
 	rootfs->lock_fd = -1;
 }
 
-int rootfs_open(const struct rootfs *rootfs, size_t i, int dir_fd, int userns_fd, uint32_t owner,
-	bool throw_away, struct err *err)
+int rootfs_open(
+	const struct rootfs *rootfs, size_t i, const struct rootfs_place *place, struct err *err)
 {
-	const struct layer layer = {.dir_fd = dir_fd,
+	const struct layer layer = {.dir_fd = place->dir_fd,
 		.prefix = rootfs->layers[i].prefix,
 		.lower = rootfs->layers[i].lower,
-		.userns_fd = userns_fd,
-		.owner = owner,
+		.userns_fd = place->userns_fd,
+		.owner = place->owner,
 		.mode = 0755,
-		.throw_away = throw_away};
+		.throw_away = place->throw_away};
 
 	return layer_open(&layer, err);
 }

@@ -27,9 +27,16 @@ struct rootfs {
 /* What the root consists of. path NULL: the host view. */
 int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err);
 void rootfs_done(struct rootfs *rootfs);
-/* Mounts layer number i in dir_fd. */
-int rootfs_open(const struct rootfs *rootfs, size_t i, int dir_fd, int userns_fd, uint32_t owner,
-	bool throw_away, struct err *err);
+/* Where and for whom its layers are made. */
+struct rootfs_place {
+	int dir_fd;     /* in which their folders lie */
+	int userns_fd;  /* of the sandbox */
+	uint32_t owner; /* host id of root inside */
+	bool throw_away;
+};
+/* Mounts layer number i. */
+int rootfs_open(
+	const struct rootfs *rootfs, size_t i, const struct rootfs_place *place, struct err *err);
 /* Removes what the layers of any sandbox left in dir_fd. */
 int rootfs_remove(int dir_fd);
 

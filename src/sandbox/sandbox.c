@@ -162,8 +162,12 @@ static void fill_boot(struct boot *boot, struct boot_lists *lists, const struct 
 static int open_layer(
 	struct sandbox *s, const struct sandbox_config *config, size_t i, struct err *err)
 {
-	return rootfs_open(
-		&s->rootfs, i, s->dir_fd, s->ns.userns_fd, s->range.base, !config->spec->keep, err);
+	const struct rootfs_place place = {.dir_fd = s->dir_fd,
+		.userns_fd = s->ns.userns_fd,
+		.owner = s->range.base,
+		.throw_away = !config->spec->keep};
+
+	return rootfs_open(&s->rootfs, i, &place, err);
 }
 
 /* What process 1 needs to enter the root. */

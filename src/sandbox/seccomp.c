@@ -345,8 +345,9 @@ static size_t make_ranges(bool no_set_id, struct range ranges[N_CALLS])
 		verdicts[specials[i].nr] = specials[i].verdict;
 	for (size_t i = 0; no_set_id && i < LEN(no_set_ids); i++)
 		verdicts[no_set_ids[i].nr] = no_set_ids[i].verdict;
-	for (uint32_t nr = 0; nr < N_CALLS; nr++)
-		if (n == 0 || ranges[n - 1].verdict != verdicts[nr])
+	ranges[n++] = (struct range){.first = 0, .verdict = verdicts[0]};
+	for (uint32_t nr = 1; nr < N_CALLS; nr++)
+		if (ranges[n - 1].verdict != verdicts[nr])
 			ranges[n++] = (struct range){.first = nr, .verdict = verdicts[nr]};
 	return n;
 }

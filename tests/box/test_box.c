@@ -26,7 +26,7 @@
 #include "util/path.h"
 #include "util/scoped.h"
 
-#define WAIT_MS  10000
+#define WAIT_MS  30000
 #define TEXT_MAX (1u << 20)
 
 static char *state; /* a folder of this run */
