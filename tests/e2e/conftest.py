@@ -25,12 +25,16 @@ def run_dir(tmp_path_factory):
 	harness.unmount_run_dir(folder)
 
 
+@pytest.fixture(scope='session')
+def state(tmp_path_factory):
+	"""One state for most tests: what is made once for a host is made once."""
+	return tmp_path_factory.mktemp('shared') / 'state'
+
+
 @pytest.fixture(scope='module')
-def module_cloche(tmp_path_factory, run_dir):
-	"""One state a module; whatever its tests left on the host fails the module."""
-	base = tmp_path_factory.mktemp('state')
-	(base / 'project').mkdir()
-	cloche = harness.Cloche(base / 'state', run_dir, base / 'project')
+def module_cloche(state, run_dir, tmp_path_factory):
+	"""Whatever the tests of one module left on the host fails the module."""
+	cloche = harness.Cloche(state, run_dir, tmp_path_factory.mktemp('module'))
 	yield cloche
 	cloche.check_clean()
 
@@ -50,10 +54,11 @@ def project(cloche):
 
 
 @pytest.fixture
-def own_cloche(tmp_path, run_dir):
-	"""A state of this test's own, for tests that break it."""
+def own_cloche(tmp_path, state, run_dir):
+	"""A state of this test's own, for tests that break it; only the view of the host is not made anew."""
 	(tmp_path / 'own').mkdir()
 	cloche = harness.Cloche(tmp_path / 'own-state', run_dir, tmp_path / 'own')
+	harness.lend_skeleton(state, cloche.state)
 	yield cloche
 	cloche.check_clean()
 

@@ -199,7 +199,7 @@ class Cloche:
 	def run(self, *argv, options=(), **how):
 		"""`cloche run`, started in /workspace inside unless options say -w."""
 		self.n_runs += 1
-		id_file = self.state.parent / f'id-{self.n_runs}'
+		id_file = self.cwd.parent / f'id-{self.n_runs}'
 		where = () if '-w' in options or '--workdir' in options else ('-w', WORK)
 		done = self.call('run', '--id-file', id_file, *where, *options, '--', *argv, **how)
 		sandbox = id_file.read_text().strip() if id_file.exists() else None
@@ -270,6 +270,13 @@ def cgroup_bases():
 	"""Roots of the mounted cgroup hierarchies."""
 	return [pathlib.Path(line.split()[1]) for line in pathlib.Path('/proc/self/mounts').read_text().splitlines()
 		if line.split()[2] in ('cgroup', 'cgroup2')]
+
+
+def lend_skeleton(state, other):
+	"""Gives another state the host view that this one has made, by links: making it takes a second or more."""
+	if (state / 'skel').is_dir():
+		other.mkdir(mode=0o711)
+		subprocess.run(['cp', '-al', state / 'skel', other / 'skel'], check=True)
 
 
 def kill_and_wait(pid):

@@ -311,7 +311,7 @@ ls /sys/fs/bpf /sys/kernel/tracing /sys/kernel/debug 2>/dev/null
 mount -t tracefs t /mnt 2>/dev/null && echo mounted
 mount -t bpf b /mnt 2>/dev/null && echo mounted
 dmesg 2>/dev/null | head -n 1
-for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -i -E 'supervisor|recorder'
+for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -i -E '[s]upervisor|[r]ecorder'
 echo still here
 '''
 

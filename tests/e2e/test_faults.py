@@ -176,7 +176,7 @@ def test_clock_of_events_never_runs_backwards_and_wall_times_are_told(box):
 
 
 @pytest.mark.parametrize('damage, says', [
-	('change', 'changed'), ('remove', 'missing'), ('swap', ''), ('cut', 'missing'),
+	('change', 'changed'), ('remove', 'missing'), ('swap', ''), ('cut', 'cut off'),
 ])
 def test_verify_names_what_was_done_to_a_record(cloche, damage, says):
 	run = cloche.sh('for i in 1 2 3 4 5; do echo $i > /workspace/f$i; done')

@@ -52,7 +52,7 @@ def trace(run_dir, tmp_path):
 
 @pytest.fixture
 def py(trace):
-	return lambda code, *args, **more: trace(PYTHON, '-SB', '-c', code, *args, **more)
+	return lambda code, *args, **more: trace(PYTHON, '-S', '-c', code, *args, **more)
 
 
 def test_thread_that_execs_keeps_the_process_id(py):
