@@ -45,12 +45,9 @@ static int stop(struct session *session, struct err *err)
 		session, "stop", slice_of("{\"reason\":\"its command ended\"}"), NULL, err);
 }
 
-static int take_over(const struct cli *cli, const struct run_options *o, const char *id, int status,
-	struct err *err)
+static bool is_to_apply(const struct run_options *o, int status)
 {
-	if (o->apply == RUN_APPLY_NO || (o->apply == RUN_APPLY_ON_SUCCESS && status != 0))
-		return 0;
-	return pending_apply_all(cli, id, err);
+	return o->apply == RUN_APPLY_ALWAYS || (o->apply == RUN_APPLY_ON_SUCCESS && status == 0);
 }
 
 /* What comes after the command: the summary, on stderr and where asked in a file, and --fail-on. */
@@ -105,10 +102,15 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		attach_explain(o->exec.exec, &outcome);
 	if (r == 0)
 		r = stop(&session, err);
+	if (r == 0 && is_to_apply(o, outcome.exit_status)) {
+		session_done(&session); /* changes of a sandbox that is there are not taken over */
+		r = pending_apply_all(cli, id, err);
+	}
+	/* The summary is made while the supervisor clears away. */
+	if (r >= 0)
+		r = conclude(cli, o, id, outcome.exit_status, err);
 	session_done(&session);
-	if (r == 0)
-		r = take_over(cli, o, id, outcome.exit_status, err);
-	return r < 0 ? r : conclude(cli, o, id, outcome.exit_status, err);
+	return r;
 }
 
 const struct verb verb_run = {

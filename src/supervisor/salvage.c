@@ -102,15 +102,23 @@ static void say_cut(struct salvage *salvage)
 	emit(&salvage->sink, &stopped);
 }
 
+static bool has_ended(const char *record_dir)
+{
+	scoped(reader) struct reader *reader = NULL;
+	struct err ignored;
+
+	return reader_open(record_dir, &reader, &ignored) == 0 && reader_has_ended(reader);
+}
+
 static int mend_record(const struct salvage_config *config, const char *record_dir, struct err *err)
 {
 	struct salvage salvage = {.sink.emit = emit};
 	scoped_mem char *pins = mem_printf("%s/bpf", config->run_dir);
 	struct map *open;
-	int r = record_reopen(record_dir, &salvage.record, err);
+	int r = has_ended(record_dir) ? -ENOENT : record_reopen(record_dir, &salvage.record, err);
 
 	if (r == -ENOENT)
-		return 0; /* killed before it had one */
+		return 0; /* killed before it had one, or while it cleared away behind its last seal */
 	if (r < 0)
 		return r;
 	open = open_starts(record_dir, &salvage.last_guest_ns);

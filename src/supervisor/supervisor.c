@@ -241,6 +241,8 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	sup->sealer = sealer_new(sup, config->seal_fd);
 	tracing_start(sup);
 	say(sup, EVENT_SANDBOX_STARTED, NULL);
+	if (sandbox_notice(sup->sandbox))
+		say(sup, EVENT_HINT, sandbox_notice(sup->sandbox));
 	recorder_flush(sup->recorder, sup->spec->durable);
 	return 0;
 }
@@ -315,7 +317,6 @@ static void release(struct supervisor *sup)
 {
 	sealer_free(sup->sealer);
 	recorder_free(sup->recorder);
-	sandbox_free(sup->sandbox);
 	spec_free(sup->spec);
 	loop_free(sup->loop);
 	free(sup->conns);
@@ -348,6 +349,42 @@ static void forget_all(const struct supervisor *sup)
 	(void)path_remove_all(AT_FDCWD, sup->dir);
 }
 
+/* The root's layer goes from the sandbox's folder, which ends with it, to the layers that stay. */
+static int keep_layers(const struct supervisor *sup, struct err *err)
+{
+	static const char *const names[] = {"root.upper", "usr.upper"};
+	scoped_mem char *kept = mem_printf("%s/layers/%s", sup->state_dir, sup->id);
+	int r = path_make_all(kept, 0700);
+
+	if (r < 0)
+		return err_set(err, r, "make '%s': %m", kept);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		scoped_mem char *from = mem_printf("%s/%s", sup->dir, names[i]);
+		scoped_mem char *to = mem_printf("%s/%s", kept, names[i]);
+
+		if (rename(from, to) < 0 && errno != ENOENT)
+			return err_set(err, -errno, "move '%s' to '%s': %m", from, to);
+	}
+	return 0;
+}
+
+/* Clears the disk. A record without its last seal keeps its sandbox's folder: gc signs its end as cut. */
+static void clear(struct supervisor *sup, bool was_made, bool is_sealed)
+{
+	struct err err;
+
+	sandbox_free(take(&sup->sandbox));
+	if (!was_made)
+		forget_all(sup);
+	if (!is_sealed)
+		return;
+	if (sup->spec->keep && keep_layers(sup, &err) < 0) {
+		log_warn("sandbox %s: %s, so its folder stays", sup->id, err.msg);
+		return;
+	}
+	(void)path_remove_all(AT_FDCWD, sup->dir); /* what stays, gc removes */
+}
+
 int supervisor_main(const struct supervisor_config *config)
 {
 	struct supervisor sup;
@@ -365,12 +402,8 @@ int supervisor_main(const struct supervisor_config *config)
 		loop_run(sup.loop);
 	}
 	is_sealed = finish(&sup);
-	if (r < 0)
-		forget_all(&sup);
-	/* A record without its last seal keeps its sandbox's folder: gc signs its end as cut. */
-	if (is_sealed)
-		(void)path_remove_all(AT_FDCWD, sup.dir); /* what stays, gc removes */
 	answer_ends(&sup);
+	clear(&sup, r == 0, is_sealed);
 	release(&sup);
 	return r;
 }
