@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/recorder.h"
 
+#include "supervisor/hint.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -9,6 +10,7 @@ struct recorder {
 	struct recorder_config config;
 	uint64_t unflushed;
 	uint64_t n_lost; /* events that could not be written */
+	bool has_hinted[HINT_N_KINDS];
 	bool is_broken;
 };
 
@@ -29,9 +31,8 @@ static int64_t wall_of(const struct recorder *recorder, int64_t guest_ns)
 	return clock_wall_ms() - ago_ns / CLOCK_NS_PER_MS;
 }
 
-static void emit(struct event_sink *sink, struct event *ev)
+static void keep(struct recorder *recorder, struct event *ev)
 {
-	struct recorder *recorder = (struct recorder *)sink;
 	int r;
 
 	if (ev->wall_ms == 0)
@@ -44,6 +45,28 @@ static void emit(struct event_sink *sink, struct event *ev)
 	}
 	recorder->unflushed++;
 	recorder->config.on_event(recorder->config.ctx);
+}
+
+/* Behind the first refusal of its kind: what a person can do about it. */
+static void advise(struct recorder *recorder, const struct event *refused)
+{
+	int kind = hint_find(refused);
+	struct event hint;
+
+	if (kind < 0 || recorder->has_hinted[kind])
+		return;
+	recorder->has_hinted[kind] = true;
+	hint_make((enum hint_kind)kind, refused, &hint);
+	keep(recorder, &hint);
+}
+
+static void emit(struct event_sink *sink, struct event *ev)
+{
+	struct recorder *recorder = (struct recorder *)sink;
+
+	keep(recorder, ev);
+	if (ev->kind == EVENT_SANDBOX_REFUSED)
+		advise(recorder, ev);
 }
 
 struct recorder *recorder_new(const struct recorder_config *config)

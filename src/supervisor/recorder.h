@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink of everything that happens in one sandbox: numbers it and keeps it in the record.
+/* The sink of everything that happens in one sandbox: numbers it and keeps it in the record, and puts
+ * advice behind the first refusal of a kind.
  * A record that can no longer be written (disk full) calls on_broken once: recording is what we are for,
  * so the sandbox ends with it. */
 #ifndef SUPERVISOR_RECORDER_H
