@@ -23,6 +23,7 @@ struct exec_name {
 	char id[WIRE_ID_SIZE];
 	bool internal;
 	bool ended;
+	bool blind; /* it was told that calls go unseen */
 	uint64_t cgroup_id;
 	uint64_t lost; /* told */
 };
@@ -279,6 +280,18 @@ static bool holds(struct emit *e, const struct decoded *one)
 	return true;
 }
 
+/* Calls that go unseen are told once for each exec: there may be thousands a second. */
+static bool was_told(struct emit *e, uint32_t exec)
+{
+	struct exec_name *name = &e->execs[exec < e->n_execs ? exec : 0];
+	bool was = name->blind;
+
+	name->blind = true;
+	if (!was)
+		e->counts.blind++;
+	return was;
+}
+
 static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
 {
 	resolve_names(e, one);
@@ -293,8 +306,8 @@ static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
 		return;
 	}
 	note(e, &one->ev);
-	if (one->ev.kind == EVENT_TRACE_BLIND)
-		e->counts.blind++;
+	if (one->ev.kind == EVENT_TRACE_BLIND && was_told(e, exec))
+		return;
 	send(e, &one->ev, exec);
 	if (one->ev.kind == EVENT_PROCESS_EXEC && event_has(&one->ev, entered))
 		tell_blind(e, &one->ev, exec,
