@@ -13,6 +13,7 @@
 #include "cli/records.h"
 #include "launcher/ledger.h"
 #include "manifest/apply_plan.h"
+#include "manifest/discard.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "view/file_table.h"
@@ -239,6 +240,13 @@ int pending_enter_ledger(
 	return ledger_append(cli->state_dir, &line, err);
 }
 
+int pending_drop_settled(struct pending *pending, struct err *err)
+{
+	int r = pending->is_live ? 0 : discard_empty_set(pending->set, err);
+
+	return r < 0 ? r : 0;
+}
+
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 {
 	const struct apply_options options = {0};
@@ -259,6 +267,8 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 	}
 	if (n_done > 0 && r == 0)
 		r = pending_enter_ledger(cli, pending.id, "apply", n_done, err);
+	if (r == 0 && pending.set)
+		r = pending_drop_settled(&pending, err);
 	if (text.len > 0)
 		(void)fdio_write_all(STDERR_FILENO, text.p, text.len);
 	pending_done(&pending);

@@ -39,6 +39,9 @@ int pending_sort_paths(const struct pending *pending, char **args, size_t n_args
 	struct pending_paths **ret_paths, struct err *err);
 void pending_paths_free(struct pending_paths *paths, size_t n_roots);
 
+/* Removes a change set of which nothing is left to apply; not while the sandbox runs. */
+int pending_drop_settled(struct pending *pending, struct err *err);
+
 /* Takes all over, as run --apply does; says on stderr what stayed behind. */
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err);
 

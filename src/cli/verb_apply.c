@@ -116,7 +116,9 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 	done = totals.counts[APPLY_DONE] + totals.counts[APPLY_LESS];
 	if (done > 0 && r == 0)
 		r = pending_enter_ledger(cli, pending->id, "apply", done, err);
-	if (print_totals(cli, &totals, r < 0 ? &ignored : err) < 0 && r == 0)
+	if (r == 0 && pending->set)
+		r = pending_drop_settled(pending, err);
+	if (print_totals(cli, &totals, r < 0 ? &ignored : err) < 0 && r >= 0)
 		r = -EIO;
 	str_done(&totals.text);
 	if (r < 0)

@@ -60,16 +60,13 @@ int launch_make_state(const char *state_dir, struct err *err)
 	return r;
 }
 
-static int own_folder(const char *state_dir, const char *kind, const char *id,
-	const struct spec *spec, struct err *err)
+/* Root's, change sets too: whoever may rename things in one chooses what apply writes as root. Users read what
+ * changed in their record. */
+static int make_own_folder(const char *state_dir, const char *kind, const char *id, struct err *err)
 {
 	scoped_mem char *path = mem_printf("%s/%s/%s", state_dir, kind, id);
 
-	if (mkdir(path, 0700) < 0)
-		return err_set(err, -errno, "make '%s': %m", path);
-	if (spec && chown(path, spec->owner_uid, spec->owner_gid) < 0)
-		return err_set(err, -errno, "give '%s' to its owner: %m", path);
-	return 0;
+	return mkdir(path, 0700) < 0 ? err_set(err, -errno, "make '%s': %m", path) : 0;
 }
 
 /* Held from before the supervisor is there until it is gone: gc leaves a locked folder alone. */
@@ -172,8 +169,7 @@ static int start_process(const char *state_dir, const char *run_dir, const struc
 
 /* Makes the folders and takes the lock with all of them shared, so that nobody who holds them exclusively
  * (mend.c) meets one that is not locked yet. */
-static int make_folders(
-	const char *state_dir, const struct spec *spec, const char *id, struct err *err)
+static int make_folders(const char *state_dir, const char *id, struct err *err)
 {
 	scoped_mem char *path = mem_printf("%s/sandboxes", state_dir);
 	scoped_fd int all = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -181,9 +177,9 @@ static int make_folders(
 
 	if (all < 0 || flock(all, LOCK_SH) < 0)
 		return err_set(err, -errno, "lock '%s': %m", path);
-	r = own_folder(state_dir, "sandboxes", id, NULL, err);
+	r = make_own_folder(state_dir, "sandboxes", id, err);
 	if (r == 0)
-		r = own_folder(state_dir, "changes", id, spec, err);
+		r = make_own_folder(state_dir, "changes", id, err);
 	return r < 0 ? r : take_lock(state_dir, id, err);
 }
 
@@ -207,7 +203,7 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 	if (r < 0)
 		return r;
 	id_new("sb", launch.id);
-	r = lock = make_folders(state_dir, spec, launch.id, err);
+	r = lock = make_folders(state_dir, launch.id, err);
 	if (r >= 0)
 		r = above(&lock);
 	if (r >= 0)
