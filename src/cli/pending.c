@@ -11,6 +11,7 @@
 
 #include "cli/apply_notes.h"
 #include "cli/records.h"
+#include "control/client.h"
 #include "launcher/ledger.h"
 #include "manifest/apply_plan.h"
 #include "manifest/discard.h"
@@ -22,11 +23,12 @@ struct pending_writers {
 	struct file_table *table;
 };
 
+/* Somebody answers: the socket's name alone may stay a moment longer than the sandbox. */
 static bool is_alive(const struct cli *cli, const char *id)
 {
-	scoped_mem char *path = mem_printf("%s/sandboxes/%s/control.sock", cli->state_dir, id);
+	scoped(client) struct client *client = NULL;
 
-	return access(path, F_OK) == 0;
+	return client_connect(cli->state_dir, id, &client, NULL) == 0;
 }
 
 static int lock(const char *dir, int *ret_fd, struct err *err)

@@ -9,6 +9,7 @@
 #include "cli/life.h"
 #include "cli/records.h"
 #include "cli/verb.h"
+#include "control/client.h"
 #include "launcher/ledger.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -26,11 +27,12 @@ static const struct option table[] = {
 };
 static const struct option_group groups[] = {{"Remove", table}, {NULL}};
 
+/* Somebody answers: the socket's name alone may stay a moment longer than the sandbox. */
 static bool is_alive(const struct cli *cli, const char *id)
 {
-	scoped_mem char *path = mem_printf("%s/sandboxes/%s/control.sock", cli->state_dir, id);
+	scoped(client) struct client *client = NULL;
 
-	return access(path, F_OK) == 0;
+	return client_connect(cli->state_dir, id, &client, NULL) == 0;
 }
 
 static int remove_tree(const struct cli *cli, const char *kind, const char *id, struct err *err)
