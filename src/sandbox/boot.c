@@ -227,11 +227,29 @@ static int attach_hides(
 	return 0;
 }
 
+/* Descriptors are shared, so the end that writes stays open here too when the parent is killed: only its pidfd
+ * tells. */
+static void wait_for_parent(const struct boot *boot)
+{
+	struct pollfd p[] = {{.fd = boot->go_fd, .events = POLLIN},
+		{.fd = boot->parent_pidfd, .events = POLLIN}};
+
+	while (poll(p, 2, -1) < 0)
+		if (errno != EINTR)
+			_exit(1);
+	if (!p[0].revents)
+		_exit(1); /* nobody is left to give us anything */
+}
+
 /* The next n descriptors the parent has made. */
 static void take_fds(const struct boot *boot, int *fds, size_t n)
 {
-	ssize_t got = n ? read(boot->go_fd, fds, n * sizeof(*fds)) : 0;
+	ssize_t got = 0;
 
+	if (n == 0)
+		return;
+	wait_for_parent(boot);
+	got = read(boot->go_fd, fds, n * sizeof(*fds));
 	if (got != (ssize_t)(n * sizeof(*fds)))
 		_exit(1); /* the parent failed and has the words */
 }

@@ -55,6 +55,21 @@ def test_killed_part_leaves_a_readable_record_and_no_orphan(own_cloche, tmp_path
 	assert verified.code == 0, verified
 
 
+@pytest.mark.parametrize('round_', range(6))
+def test_supervisor_killed_beside_its_half_made_child_leaves_none(own_cloche, round_):
+	process = own_cloche.start('run', '--', '/bin/true')
+	children = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children')
+	end = time.monotonic() + 10
+	supervisor = None
+	while time.monotonic() < end and process.poll() is None:
+		supervisor = supervisor or children.read_text().split()
+		if supervisor and pathlib.Path(f'/proc/{supervisor[0]}/task/{supervisor[0]}/children').read_text():
+			os.kill(int(supervisor[0]), signal.SIGKILL)
+			break
+	process.communicate(timeout=30)
+	wait_for(lambda: own_cloche.call('gc').code == 0 and not own_cloche.left_behind(), 'the host to be clean')
+
+
 def test_killed_supervisor_takes_its_sandbox_along(sandbox, cloche):
 	box = sandbox('--trace')
 	box.sh('setsid sleep 1234 & echo x > /workspace/f')
