@@ -7,6 +7,7 @@
 
 #include "cli/usage.h"
 #include "cli/verb.h"
+#include "util/fdio.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/scoped.h"
@@ -160,8 +161,11 @@ int main(int argc, char **argv)
 {
 	__attribute__((cleanup(cli_done))) struct cli cli = {0};
 	struct err err = {0};
-	int at = find_verb(&cli, argc, argv, &err);
+	int at;
 
+	if (fdio_fill_standard() < 0)
+		return CLI_FAILURE;
+	at = find_verb(&cli, argc, argv, &err);
 	if (at < 0) {
 		log_warn("%s (`cloche --help` lists all)", err.msg);
 		return CLI_USAGE;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +15,18 @@
 
 #define READ_STEP 65536
 
+/* A descriptor that came from elsewhere may be non-blocking: whoever shares it has a say in that. */
+static int wait_writable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+
+	while (poll(&p, 1, -1) < 0)
+		if (errno != EINTR)
+			return -errno;
+	errno = EAGAIN;
+	return 0;
+}
+
 int fdio_write_all(int fd, const void *p, size_t len)
 {
 	const char *at = p;
@@ -21,7 +34,7 @@ int fdio_write_all(int fd, const void *p, size_t len)
 	while (len > 0) {
 		ssize_t n = write(fd, at, len);
 
-		if (n < 0 && errno == EINTR)
+		if (n < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(fd) == 0)))
 			continue;
 		if (n < 0)
 			return -errno;
@@ -106,6 +119,16 @@ int fdio_replace(int dirfd, const char *path, const void *p, size_t len, mode_t 
 	if (r < 0)
 		(void)unlinkat(dirfd, tmp, 0); /* the error that led here is the one to tell */
 	return r;
+}
+
+int fdio_fill_standard(void)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		/* The lowest that is free: this one. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
+			return -errno;
+	}
+	return 0;
 }
 
 int fdio_set_nonblock(int fd, bool on)

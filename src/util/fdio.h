@@ -21,6 +21,9 @@ int fdio_put(int dirfd, const char *path, const char *text);
 int fdio_replace(int dirfd, const char *path, const void *p, size_t len, mode_t mode);
 
 int fdio_set_nonblock(int fd, bool on);
+/* Where 0, 1 or 2 is not open, puts something there that refuses reading or writing just so: else the next
+ * descriptor that is opened would be taken for it. For the first line of main(). */
+int fdio_fill_standard(void);
 
 /* One message with up to FDIO_MAX_FDS descriptors over a Unix socket. */
 #define FDIO_MAX_FDS 16
