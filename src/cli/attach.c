@@ -26,7 +26,8 @@ struct attach {
 	const struct spec_exec *exec;
 	int signals;
 	uint64_t sent, taken; /* bytes of input */
-	bool input_ended, is_over, output_gone;
+	bool input_ended, is_over;
+	int output_errors[3]; /* by descriptor: why nothing is passed on any more */
 	int n_terminations;
 	struct termios saved;
 	bool is_raw;
@@ -135,16 +136,30 @@ static int on_json(struct attach *attach, struct slice text, struct err *err)
 	return r;
 }
 
-/* Our reader has gone (`| head`): what still comes is dropped, and the command hears of it as it would
- * from a pipe of its own. */
+/* A reader that went away, or a descriptor that was closed for us, wanted no more. */
+static bool is_loss(int error)
+{
+	return error != 0 && error != -EPIPE && error != -EBADF;
+}
+
+/* Our reader has gone (`| head`), or its disk is full: what still comes is dropped, and the command hears of it
+ * as it would from a pipe of its own. */
 static void pass_on(struct attach *attach, int fd, struct slice bytes)
 {
-	if (attach->output_gone)
+	char body[32];
+	int r;
+
+	if (attach->output_errors[fd])
 		return;
-	if (fdio_write_all(fd, bytes.p, bytes.len) == 0)
+	r = fdio_write_all(fd, bytes.p, bytes.len);
+	if (r == 0)
 		return;
-	attach->output_gone = true;
-	send_message(attach, "signal", "{\"signal\":13}");
+	attach->output_errors[fd] = r;
+	if (is_loss(r))
+		log_warn("%s cannot be written, output is lost: %s",
+			fd == STDOUT_FILENO ? "stdout" : "stderr", strerror(-r));
+	snprintf(body, sizeof(body), "{\"stream\":%d}", fd);
+	send_message(attach, "cut", body);
 }
 
 static int on_frame(struct attach *attach, const struct wire_frame *frame, struct err *err)
@@ -268,6 +283,9 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 		(void)err_set(err, r, "ask the supervisor of %s: %m", session->id);
 	else
 		r = relay(&attach, err);
+	if (ret_outcome->exit_status == 0 && (is_loss(attach.output_errors[STDOUT_FILENO]) ||
+						     is_loss(attach.output_errors[STDERR_FILENO])))
+		ret_outcome->exit_status = CLI_FAILURE;
 	if (attach.is_raw)
 		(void)tcsetattr(STDIN_FILENO, TCSADRAIN,
 			&attach.saved); /* a terminal that is gone needs none */

@@ -94,6 +94,13 @@ void exec_stream_catch_up(struct exec_stream *stream)
 	}
 }
 
+void exec_stream_cut(struct exec_stream *stream)
+{
+	close_fd(stream);
+	if (stream->on_end)
+		stream->on_end(stream->ctx);
+}
+
 void exec_stream_attach(struct exec_stream *stream, struct conn *conn)
 {
 	stream->conn = conn;

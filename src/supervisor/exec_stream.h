@@ -26,6 +26,8 @@ void exec_stream_init(struct exec_stream *stream, struct loop *loop, int fd, enu
 void exec_stream_done(struct exec_stream *stream);
 /* Reads what is there now, at most a bounded amount more than the pipe holds. */
 void exec_stream_catch_up(struct exec_stream *stream);
+/* Nobody reads it any more: its writer gets EPIPE, as from a pipe without us. */
+void exec_stream_cut(struct exec_stream *stream);
 void exec_stream_attach(struct exec_stream *stream, struct conn *conn); /* NULL: detach */
 void exec_stream_resume(struct exec_stream *stream); /* the client has caught up */
 

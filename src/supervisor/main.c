@@ -91,10 +91,12 @@ static void go_first(void)
 		(void)setpriority(PRIO_PROCESS, 0, READER_NICE); /* refused: as any other process */
 }
 
-static void mark_cloexec(int first, int last)
+/* What whoever started cloche had open (a pipe that others wait on) ends for us here. */
+static void keep_only_ours(void)
 {
-	for (int fd = first; fd <= last; fd++)
+	for (int fd = CONTROL_FD; fd <= LOCK_FD; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* a closed one is fine */
+	(void)close_range(LOCK_FD + 1, ~0u, 0);       /* cannot fail with these */
 }
 
 static int run(const char *id, const char *state_dir, const char *run_dir)
@@ -108,7 +110,7 @@ static int run(const char *id, const char *state_dir, const char *run_dir)
 	struct err err;
 
 	go_first();
-	mark_cloexec(CONTROL_FD, LOCK_FD);
+	keep_only_ours();
 	config.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD;
 	config.init_fd = open_init(&err);
 	if (config.init_fd < 0) {
@@ -129,7 +131,7 @@ static int mend(const char *id, const char *state_dir, const char *run_dir)
 	struct err err;
 	int r;
 
-	mark_cloexec(CONTROL_FD, LOCK_FD);
+	keep_only_ours();
 	r = salvage_sandbox(&config, &err);
 	if (r == 0)
 		return 0;

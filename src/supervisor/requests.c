@@ -71,6 +71,19 @@ static int on_signal(struct request *req, struct err *err)
 	return running_signal(running, (int)signal);
 }
 
+static int on_cut(struct request *req, struct err *err)
+{
+	struct running *running = find_exec(req);
+	json_int_t stream = json_integer_value(json_object_get(req->body, "stream"));
+
+	if (!running)
+		return no_exec(err);
+	if (stream != 1 && stream != 2)
+		return err_set(err, -EINVAL, "a stream is 1 or 2");
+	running_cut(running, (int)stream);
+	return 0;
+}
+
 static int on_kill(struct request *req, struct err *err)
 {
 	struct running *running = find_exec(req);
@@ -163,6 +176,7 @@ static const struct {
 	{"exec", on_exec, false},
 	{"resize", on_resize, true},
 	{"signal", on_signal, true},
+	{"cut", on_cut, true},
 	{"kill", on_kill, false},
 	{"pause", on_pause, false},
 	{"wake", on_wake, false},

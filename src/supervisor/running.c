@@ -418,6 +418,14 @@ int running_signal(struct running *running, int signal)
 	return sandbox_exec_signal(running->box, signal);
 }
 
+void running_cut(struct running *running, int stream)
+{
+	if (running->spec->terminal)
+		(void)sandbox_exec_signal(running->box, SIGHUP); /* as of a terminal that is closed */
+	else
+		exec_stream_cut(&running->streams[stream - 1]);
+}
+
 int running_kill(struct running *running)
 {
 	return sandbox_exec_kill(running->box);

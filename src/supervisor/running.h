@@ -22,6 +22,8 @@ bool running_has_conn(const struct running *running, const struct conn *conn);
 void running_stdin(struct running *running, struct slice bytes); /* empty: end of file */
 int running_resize(struct running *running, unsigned short rows, unsigned short columns);
 int running_signal(struct running *running, int signal);
+/* The client has nobody to pass this stream on to (1: stdout, 2: stderr). */
+void running_cut(struct running *running, int stream);
 int running_kill(struct running *running);
 void running_drained(struct running *running); /* the client reads again */
 void running_detach(struct running *running);  /* the client is gone; the exec goes on */
