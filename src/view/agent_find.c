@@ -111,7 +111,8 @@ static bool is_agent_again(
 	return program_class_is_agent(name_of(agent)) && slice_eq(name_of(agent), name_of(node));
 }
 
-/* Adds the commands right under agent. Returns whether a shell was given one as a string. */
+/* Adds the commands right under agent. Plumbing comes before the first of them: what looks like it later may be
+ * a command that hides. Returns whether a shell was given one as a string. */
 static bool gather(const struct process_node *agent, struct agent_find_nodes *commands)
 {
 	struct agent_find_nodes waiting = {0}; /* programs whose children are commands */
@@ -125,8 +126,10 @@ static bool gather(const struct process_node *agent, struct agent_find_nodes *co
 			node = node->next) {
 			enum command_shape shape = shape_of(node);
 
-			if (node->internal || shape == COMMAND_PLUMBING)
+			if (node->internal || (shape == COMMAND_PLUMBING && !has_string))
 				continue;
+			if (shape == COMMAND_PLUMBING)
+				shape = COMMAND_STRING;
 			has_string |= shape == COMMAND_STRING;
 			if (is_agent_again(parent, node, shape) ||
 				is_agent_again(agent, node, shape) ||

@@ -262,7 +262,7 @@ static void add_derived(struct command_list *list, const struct process_node *no
 	command_fold_read(&fold, node->argv);
 	command->argv = (struct event_list){
 		.items = node->argv->items + fold.first, .n = node->argv->n - fold.first};
-	if (fold.shape == COMMAND_STRING)
+	if (fold.shape == COMMAND_STRING || fold.shape == COMMAND_PLUMBING)
 		command->command = intern_text(list->intern, str_slice(&fold.command));
 	command_fold_done(&fold);
 }

@@ -31,10 +31,11 @@ static const char *const interpreters[] = {"python", "python2", "python3", "pypy
 static const char *const dull[] = {"dist", "bin", "lib", "build", "src", "out", "index", "cli",
 	"main", "__main__", "start", "run", "bundle"};
 
-/* What starts another program and stands for it. values: its short options with a value behind them. */
+/* What starts another program and stands for it. */
 static const struct wrapper {
-	const char *name, *values;
-	int positional; /* arguments of its own before the command */
+	const char *name;
+	const char *values; /* short options with a value behind them; NULL: behind_dashes() */
+	int positional;     /* arguments of its own before the command */
 } wrappers[] = {
 	{"env", "uCS", 0},
 	{"timeout", "sk", 1},
@@ -51,6 +52,8 @@ static const struct wrapper {
 	{"tini", "pe", 0},
 	{"dumb-init", "r", 0},
 	{"catatonit", "", 0},
+	{"bwrap", NULL, 0},
+	{"codex-linux-sandbox", NULL, 0},
 };
 
 static bool is_in(struct slice name, const char *const *list, size_t n)
@@ -220,6 +223,21 @@ static bool is_assignment(struct slice arg)
 	return true;
 }
 
+/* An agent's inner sandbox, with options of its own up to "--": a wrapper where a shell or a wrapper stands behind
+ * them. Anything else is what somebody tries the sandbox with. */
+static size_t behind_dashes(const struct event_list *argv, size_t from)
+{
+	size_t i = from + 1;
+	struct slice name;
+
+	while (i < argv->n && !slice_is(argv->items[i], "--"))
+		i++;
+	if (++i >= argv->n)
+		return 0;
+	name = program_class_base(argv->items[i]);
+	return program_class_is_shell(name) || find_wrapper(name) ? i : 0;
+}
+
 size_t program_class_unwrap(const struct event_list *argv, size_t from)
 {
 	const struct wrapper *wrapper;
@@ -231,6 +249,8 @@ size_t program_class_unwrap(const struct event_list *argv, size_t from)
 	wrapper = find_wrapper(program_class_base(argv->items[from]));
 	if (!wrapper)
 		return 0;
+	if (!wrapper->values)
+		return behind_dashes(argv, from);
 	positional = wrapper->positional;
 	for (; i < argv->n; i++) {
 		struct slice arg = argv->items[i];

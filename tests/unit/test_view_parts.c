@@ -20,7 +20,7 @@
 #include "view/view_filter.h"
 #include "view/view_text.h"
 
-#define ARGS_MAX 12
+#define ARGS_MAX 16
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 static struct event_list list_of(const char *const *args, struct slice *items)
@@ -77,7 +77,25 @@ static void test_fold(void **state)
 			COMMAND_STRING, "ls -1"},
 		{{"bash", "-c", "exec '/bin/zsh' -c 'ls -1'"}, COMMAND_STRING,
 			"exec '/bin/zsh' -c 'ls -1'"},
+		{{"sh", "-c", "source s/snapshot-1.sh && eval 'a\nSNAPSHOT_FILE=1' && pwd -P"},
+			COMMAND_STRING, "a\nSNAPSHOT_FILE=1"},
 		{{"bash", "-c", "SNAPSHOT_FILE=/x\nsource y"}, COMMAND_PLUMBING, NULL},
+		{{"bash", "-lc", "if [ -n 1 ]; then\n:\nfi\necho '# Snapshot file'\nset -o"},
+			COMMAND_PLUMBING, NULL},
+		{{"bash", "-c", "set -e; . \"/root/.codex/shell_snapshots/1.tmp-2\""},
+			COMMAND_PLUMBING, NULL},
+		{{"bash", "-c", "set -e; . \"/root/.codex/shell_snapshots/1.sh\"; ls"},
+			COMMAND_STRING, "set -e; . \"/root/.codex/shell_snapshots/1.sh\"; ls"},
+		{{"bash", "-c", "set -e; . ./shell_snapshots/x"}, COMMAND_STRING,
+			"set -e; . ./shell_snapshots/x"},
+		{{"codex-linux-sandbox", "--cwd", "/w", "--", "bash", "-lc", "ls"}, COMMAND_STRING,
+			"ls"},
+		{{"bwrap", "--ro-bind", "/", "/", "--", "/tmp/codex-linux-sandbox", "--cwd", "/w",
+			 "--", "/bin/sh", "-c", "echo hi"},
+			COMMAND_STRING, "echo hi"},
+		{{"bwrap", "--ro-bind", "/", "/", "--", "/usr/bin/true"}, COMMAND_ARGV, "bwrap"},
+		{{"bwrap", "--ro-bind", "/", "/", "sh", "-c", "x"}, COMMAND_ARGV, "bwrap"},
+		{{"bwrap", "--"}, COMMAND_ARGV, "bwrap"},
 		{{"sh", "-c", ""}, COMMAND_STRING, ""},
 	};
 	struct command_fold fold = {0};
