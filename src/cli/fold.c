@@ -202,7 +202,7 @@ static int check_traced(const struct folding *f, struct err *err)
 		if (!f->traced[i])
 			return err_set(err, -ENODATA,
 				"sandbox %s was not traced: `cloche create --trace` does, and "
-			        "`cloche "
+				"`cloche "
 				"show %s` says why where it was asked for",
 				f->ids->items[i], f->ids->items[i]);
 	return 0;

@@ -227,12 +227,12 @@ int source_finish(const struct source *source, struct err *err)
 		if (n_bad && !input->n_given)
 			return err_set(err, -EBADMSG,
 				"the record of %s cannot be read: its lines are no events (`cloche "
-			        "verify %s` says "
+				"verify %s` says "
 				"more)",
 				input->id, input->id);
 		if (n_bad)
 			log_warn("%llu lines of the record of %s cannot be read and are left out: "
-			         "`cloche verify "
+				 "`cloche verify "
 				 "%s` says more",
 				n_bad, input->id, input->id);
 	}

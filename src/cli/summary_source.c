@@ -82,7 +82,7 @@ static int add_events(struct summary_source *source, struct err *err)
 	if (r == 0 && !has_event && reader_n_bad(source->reader))
 		return err_set(err, -EBADMSG,
 			"the record of %s cannot be read: its lines are no events (`cloche verify "
-		        "%s` says more)",
+			"%s` says more)",
 			source->id, source->id);
 	return r;
 }

@@ -82,7 +82,7 @@ static int conclude(const struct cli *cli, const struct run_options *o, const ch
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	struct run_options *o = options;
-	struct attach_outcome outcome;
+	struct attach_outcome outcome = {0};
 	struct session session;
 	char id[ID_SIZE];
 	int r = run_options_finish(o, cli, args, n_args, err);

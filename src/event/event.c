@@ -31,7 +31,8 @@ int event_kind_find(struct slice name, enum event_kind *ret_kind)
 
 bool event_kind_is_log(enum event_kind kind)
 {
-	return kind >= EVENT_EXEC_START && kind <= EVENT_SANDBOX_ERROR && kind != EVENT_SANDBOX_REFUSED;
+	return kind >= EVENT_EXEC_START && kind <= EVENT_SANDBOX_ERROR &&
+	       kind != EVENT_SANDBOX_REFUSED;
 }
 
 const char *event_errno_name(int positive_errno)

@@ -421,7 +421,8 @@ int running_signal(struct running *running, int signal)
 void running_cut(struct running *running, int stream)
 {
 	if (running->spec->terminal)
-		(void)sandbox_exec_signal(running->box, SIGHUP); /* as of a terminal that is closed */
+		(void)sandbox_exec_signal(
+			running->box, SIGHUP); /* as of a terminal that is closed */
 	else
 		exec_stream_cut(&running->streams[stream - 1]);
 }

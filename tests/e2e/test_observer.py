@@ -41,10 +41,9 @@ class Seen:
 def trace(run_dir, tmp_path):
 	"""Runs a command traced, in a folder of its own; its output goes to a file."""
 	def run(*command, options=(), env=None):
-		with open(f'{tmp_path}.output', 'wb') as output:
-			command = ('sh', '-c', f'exec "$@" >{tmp_path}.output 2>{tmp_path}.errors </dev/null', 'sh', *command)
-			done = subprocess.run([TRACE, *options, *command], capture_output=True, check=False, cwd=tmp_path, timeout=60,
-				env={**harness.CLEAN_ENV, 'CLOCHE_RUN': str(run_dir), **(env or {})})
+		command = ('sh', '-c', f'exec "$@" >{tmp_path}.output 2>{tmp_path}.errors </dev/null', 'sh', *command)
+		done = subprocess.run([TRACE, *options, *command], capture_output=True, check=False, cwd=tmp_path, timeout=60,
+			env={**harness.CLEAN_ENV, 'CLOCHE_RUN': str(run_dir), **(env or {})})
 		assert 'trace:' not in done.stderr.decode(errors='replace'), done.stderr
 		return Seen(done)
 	return run

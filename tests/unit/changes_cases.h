@@ -55,7 +55,7 @@ static const struct changes_case changes_cases[] = {
 		"mkdir -p d/s; echo 1 > d/x; echo 2 > d/s/y; echo 3 > f",
 		"mv d e; mkdir d; mv f d/f; mv e/s d/s; echo 4 > d/s/z", ":",
 		"renamed f -> d/f\nrenamed d/s -> d/s directory\nadded d/s/z\nrenamed d -> e "
-                "directory\n"},
+		"directory\n"},
 	{"into a new folder with a file's old name", "echo a > a; echo b > b",
 		"mv a c; mkdir a; mv b a/b", ":", "renamed b -> a/b\nrenamed a -> c\n"},
 	{"removed below a renamed folder and its old name", "mkdir d; echo 1 > d/x; echo 2 > d/y",

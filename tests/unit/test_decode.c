@@ -108,7 +108,7 @@ static void test_exit(void **state)
 	r.exit.file[1] = 4;
 	EXPECT(d, &r,
 		"\"kind\":\"process.output\",\"pid\":7,\"task\":8,\"stream\":\"stderr\",\"bytes\":"
-	        "9000,\"file\":4}",
+		"9000,\"file\":4}",
 		"\"kind\":\"process.exit\",\"pid\":7,\"task\":8,\"signal\":11}");
 }
 
@@ -127,20 +127,20 @@ static void test_open(void **state)
 	add_base(&r, 0, "f\0dir", 6);
 	EXPECT(d, &r,
 		"\"kind\":\"file.open\",\"pid\":7,\"task\":8,\"path\":\"/dir/"
-	        "f\",\"access\":\"read_write\","
+		"f\",\"access\":\"read_write\","
 		"\"create\":true,\"created\":true}");
 	r.call.fmode = 2;
 	r.head.flags |= WIRE_DELETED1;
 	EXPECT(d, &r,
 		"\"kind\":\"file.open\",\"pid\":7,\"task\":8,\"path\":\"/dir/"
-	        "f\",\"path_state\":\"deleted\","
+		"f\",\"path_state\":\"deleted\","
 		"\"access\":\"write\",\"create\":true,\"truncate\":true}");
 	r.call.fmode = 1u << 14;
 	r.call.arg[0] = O_PATH;
 	r.head.flags = WIRE_FILE | WIRE_CUT1;
 	EXPECT(d, &r,
 		"\"kind\":\"file.open\",\"pid\":7,\"task\":8,\"path\":\"dir/"
-	        "f\",\"path_unresolved\":true,"
+		"f\",\"path_unresolved\":true,"
 		"\"access\":\"path\"}");
 }
 
@@ -195,15 +195,15 @@ static void test_exec(void **state)
 	r.exec.argv_len = add(&r, "a\0\0b", 5);
 	EXPECT(d, &r,
 		"\"kind\":\"process.exec\",\"pid\":7,\"task\":8,\"path\":\"/bin/"
-	        "true\",\"argv\":[\"a\",\"\",\"b\"],"
+		"true\",\"argv\":[\"a\",\"\",\"b\"],"
 		"\"ppid\":1,\"cwd\":\"/\",\"uid\":33}");
 	begin_exec(&r, 2, 900);
 	r.exec.argv_len = add(&r, "a\0bc", 4);
 	EXPECT(d, &r,
 		"\"kind\":\"process.exec\",\"pid\":7,\"task\":8,\"path\":\"/bin/"
-	        "true\",\"argv\":[\"a\",\"bc\"],"
+		"true\",\"argv\":[\"a\",\"bc\"],"
 		"\"argv_count\":2,\"argv_bytes\":900,\"argv_truncated\":true,\"ppid\":1,\"cwd\":\"/"
-	        "\",\"uid\":33}");
+		"\",\"uid\":33}");
 }
 
 /* The pieces of long arguments come first, and may be lost. */
@@ -243,7 +243,7 @@ static void test_refused(void **state)
 	r.refused.args[0] = 0x10000000;
 	EXPECT(d, &r,
 		"\"kind\":\"sandbox.refused\",\"pid\":7,\"task\":8,\"result\":\"EPERM\",\"call\":"
-	        "\"unshare\","
+		"\"unshare\","
 		"\"args\":[\"0x10000000\",\"0x0\",\"0x0\",\"0x0\",\"0x0\",\"0x0\"]}");
 	r.head.nr = __NR_io_uring_setup;
 	r.head.ret = 5;
@@ -255,7 +255,7 @@ static void test_refused(void **state)
 	r.head.flags = WIRE_COMPAT;
 	EXPECT(d, &r,
 		"\"kind\":\"sandbox.refused\",\"pid\":7,\"task\":8,\"result\":\"ENOSYS\",\"call\":"
-	        "\"i386:8\","
+		"\"i386:8\","
 		"\"args\":[\"0x10000000\",\"0x0\",\"0x0\",\"0x0\",\"0x0\",\"0x0\"]}");
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ static int set_called(void *base, const char *value, struct err *err)
 
 	if (value && strcmp(value, "bad") == 0)
 		return err_set(err, -EINVAL, "'bad' is bad");
-	strcpy(v->called, value ? value : "(none)");
+	(void)snprintf(v->called, sizeof(v->called), "%s", value ? value : "(none)");
 	return 0;
 }
 
