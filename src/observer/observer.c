@@ -32,13 +32,13 @@
 
 struct observer {
 	struct programs programs;
-	struct ring *ring, *next;
-	bool *swapped; /* no program uses ring any more; set by another thread */
+	struct ring *ring;
+	struct programs_swap swap; /* of the small ring for the big one */
+	bool is_swapping;
 	size_t small, big;
 	bool pressed;
 	uint64_t dropped; /* when it was last looked at */
 	int epoll_fd;
-	int n_rings;
 	char *id;
 	unsigned sources;
 	struct emit *emit;
@@ -98,13 +98,14 @@ static uint32_t base_of(pid_t pid)
 	return outside;
 }
 
-static int watch_ring(struct observer *o, const struct ring *ring, struct err *err)
+static int watch_ring(struct observer *o, struct err *err)
 {
 	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
 
-	if (epoll_ctl(o->epoll_fd, EPOLL_CTL_ADD, ring_fd(ring), &e) < 0)
+	o->programs.state->high = (uint32_t)(ring_size(o->ring) / 4);
+	if (epoll_ctl(o->epoll_fd, EPOLL_CTL_ADD, ring_fd(o->ring), &e) < 0)
 		return err_set(err, -errno, "wait for the ring: %m");
-	return programs_pin_ring(&o->programs, o->id, o->n_rings++, ring_fd(ring), err);
+	return 0;
 }
 
 static int open_ring(struct observer *o, struct err *err)
@@ -114,11 +115,10 @@ static int open_ring(struct observer *o, struct err *err)
 	if (r < 0)
 		return r;
 	programs_unpin_rings(&o->programs, o->id);
-	r = watch_ring(o, o->ring, err);
-	if (r < 0)
-		return r;
-	o->programs.state->high = (uint32_t)(ring_size(o->ring) / 4);
-	return programs_set_ring(&o->programs, ring_fd(o->ring), NULL, err);
+	r = programs_pin_ring(&o->programs, o->id, 0, ring_fd(o->ring), err);
+	if (r == 0)
+		r = watch_ring(o, err);
+	return r < 0 ? r : programs_set_ring(&o->programs, ring_fd(o->ring), err);
 }
 
 static int add_namespaces(struct observer *o, pid_t init_pid, struct err *err)
@@ -169,7 +169,6 @@ int observer_open(
 	o->id = mem_dup(config->id);
 	o->sources = config->sources;
 	set_sizes(o, config->buffer_bytes);
-	o->swapped = new0(bool);
 	o->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = programs_open(config->pin_dir, &o->programs, err);
 	if (r < 0)
@@ -186,11 +185,13 @@ int observer_open(
 	return 0;
 }
 
-/* The thread that swaps rings holds a pointer to the flag; it takes some ms at most. */
+/* The thread that swaps rings holds a pointer into us; it takes some ms at most. */
 static void wait_for_swap(struct observer *o)
 {
-	while (o->next && !__atomic_load_n(o->swapped, __ATOMIC_ACQUIRE))
+	while (o->is_swapping && !programs_is_swapped(&o->swap))
 		usleep(1000);
+	if (o->is_swapping)
+		scoped_close(&o->swap.fd);
 }
 
 void observer_free(struct observer *o)
@@ -203,16 +204,14 @@ void observer_free(struct observer *o)
 		for (size_t i = 0; i < o->n_namespaces; i++)
 			(void)bpf_map_delete_elem(o->programs.namespaces_fd, &o->namespaces[i]);
 		wait_for_swap(o);
-		(void)programs_set_ring(&o->programs, -1, NULL, NULL);
+		(void)programs_set_ring(&o->programs, -1, NULL);
 		programs_unpin_rings(&o->programs, o->id);
 	}
 	programs_close(&o->programs);
 	emit_free(o->emit);
 	ring_free(o->ring);
-	ring_free(o->next);
 	scoped_close(&o->epoll_fd);
 	free(o->cgroups.ids);
-	free(o->swapped);
 	free(o->id);
 	free(o);
 }
@@ -269,31 +268,38 @@ int observer_fd(const struct observer *o)
 
 static void start_swap(struct observer *o)
 {
-	if (o->next || ring_size(o->ring) >= o->big)
+	if (o->is_swapping || ring_size(o->ring) >= o->big)
 		return;
-	if (ring_new(o->big, &o->next, NULL) < 0)
-		return; /* the small one goes on, and counts what it loses */
-	(void)watch_ring(o, o->next, NULL);
-	o->programs.state->high = (uint32_t)(o->big / 4);
-	(void)programs_set_ring(&o->programs, ring_fd(o->next), o->swapped, NULL);
+	o->is_swapping = true;
+	programs_start_swap(&o->programs, o->id, 1, o->big, &o->swap);
 }
 
-static void end_swap(struct observer *o)
+/* The small ring is read to its end and nobody writes to it any more. Where the big one could not be had the
+ * small one goes on, and counts what it loses. */
+static int end_swap(struct observer *o)
 {
+	scoped(ring) struct ring *next = NULL;
+
+	o->is_swapping = false;
+	if (o->swap.fd < 0 || ring_open(o->swap.fd, &next, NULL) < 0) {
+		o->big = ring_size(o->ring);
+		return -ENOMEM;
+	}
 	ring_free(o->ring);
-	o->ring = take(&o->next);
+	o->ring = take(&next);
+	(void)watch_ring(o, NULL); /* polled all the same while there is work */
+	return 0;
 }
 
 /* 1, 0 at the end of all rings, or -EBUSY. */
 static int next_record(struct observer *o, const void **ret_record, size_t *ret_len)
 {
 	for (;;) {
-		bool last = !o->next || !__atomic_load_n(o->swapped, __ATOMIC_ACQUIRE);
+		bool last = !o->is_swapping || !programs_is_swapped(&o->swap);
 		int r = ring_next(o->ring, ret_record, ret_len);
 
-		if (r != 0 || last)
+		if (r != 0 || last || end_swap(o) < 0)
 			return r;
-		end_swap(o);
 	}
 }
 
@@ -311,7 +317,7 @@ static void note_pressure(struct observer *o)
 		o->pressed = false;
 		__atomic_store_n(&slot->pressed, 0, __ATOMIC_RELEASE);
 	}
-	if ((waiting > size / 2 && !o->next) || dropped != o->dropped)
+	if ((waiting > size / 2 && !o->is_swapping) || dropped != o->dropped)
 		o->pressed = true;
 	o->dropped = dropped;
 }
@@ -350,7 +356,7 @@ bool observer_arm(struct observer *o)
 
 	__atomic_store_n(&slot->armed, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!o->next && ring_waiting(o->ring) == 0)
+	if (!o->is_swapping && ring_waiting(o->ring) == 0)
 		return false;
 	__atomic_store_n(&slot->armed, 0, __ATOMIC_SEQ_CST);
 	return true;
@@ -366,13 +372,20 @@ bool observer_is_pressed(const struct observer *o)
 int observer_drain_exit(struct observer *o, pid_t host_pid, int deadline_ms)
 {
 	int64_t end = clock_mono_ns() + deadline_ms * CLOCK_NS_PER_MS;
-	unsigned long mark = ring_mark(o->next ? o->next : o->ring);
-	bool swapping = o->next;
+	const struct ring *ring = o->ring;
+	unsigned long mark = ring_mark(ring);
+	bool swapping = o->is_swapping;
 
 	for (;;) {
 		int n = drain_some(o, 0);
 
-		if (!(swapping && o->next) && ring_has_passed(o->ring, mark))
+		if (swapping && !o->is_swapping) {
+			swapping = false; /* it may be in either: the small one is read, now the big one */
+			if (ring != o->ring)
+				mark = ring_mark(o->ring);
+			ring = o->ring;
+		}
+		if (!swapping && (ring != o->ring || ring_has_passed(ring, mark)))
 			return 0;
 		if (clock_mono_ns() >= end)
 			return -ETIMEDOUT;

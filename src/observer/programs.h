@@ -8,6 +8,7 @@
 #define OBSERVER_PROGRAMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "observer/wire.h"
@@ -34,9 +35,19 @@ void programs_close(struct programs *programs);
 int programs_look(const char *pin_dir, struct programs *programs, struct err *err);
 
 /* Puts a ring into the slot, or takes it out (ring_fd -1). It is there when this returns, but programs may
- * use the one before for a while: *done turns true when none does. done may be NULL, else it must live
- * until it is true. */
-int programs_set_ring(struct programs *programs, int ring_fd, bool *done, struct err *err);
+ * use the one before for a while. */
+int programs_set_ring(struct programs *programs, int ring_fd, struct err *err);
+
+/* Makes a ring, pins it and puts it into the slot, all on another thread. is_done turns true when no program
+ * uses the one before any more; fd is the new one then, or -1 where it could not be made. The swap must live
+ * until then. */
+struct programs_swap {
+	bool is_done;
+	int fd;
+};
+void programs_start_swap(
+	struct programs *programs, const char *id, int n, size_t bytes, struct programs_swap *swap);
+bool programs_is_swapped(const struct programs_swap *swap);
 
 /* A ring outlives its reader by its pin. */
 int programs_pin_ring(

@@ -110,7 +110,8 @@ static void watch(struct observer *o, pid_t pid, int cgroup_fd, bool wait_all, i
 		else
 			quiet_ms += OBSERVER_POLL_MS;
 		if (quiet_ms < OBSERVER_QUIET_MS || observer_arm(o))
-			usleep(OBSERVER_POLL_MS * 1000);
+			(void)poll(
+				&pfd, 1, OBSERVER_POLL_MS); /* a ring that fills wakes us sooner */
 		else
 			(void)poll(
 				&pfd, 1, 100); /* the driver looks for the child's end by itself */

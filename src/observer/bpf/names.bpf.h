@@ -28,22 +28,21 @@ static __always_inline __u16 add_file(struct scratch *s, __u64 file, __u32 *ret_
 	__u64 dentry = (__u64)READ(file, file, f_path.dentry),
 	      mnt = (__u64)READ(file, file, f_path.mnt);
 	__u64 root = (__u64)READ(vfsmount, mnt, mnt_root);
-	__u32 state;
-	__u16 len = walk(s, dentry, mnt, &state);
+	__u16 len = walk(s, dentry, mnt);
 
-	*ret_flags = path_flags(dentry, root, state);
+	*ret_flags = path_flags(dentry, root, s->state);
 	return len;
 }
 
 static __always_inline __u16 add_cwd(struct scratch *s, struct task_struct *t, __u32 *ret_flags)
 {
-	__u32 state;
 	__u16 len;
 
+	/* through the scratch, which makes plain numbers of them */
 	s->dentry = (__u64)t->fs->pwd.dentry;
 	s->mount = (__u64)t->fs->pwd.mnt;
-	len = walk(s, s->dentry, s->mount, &state);
-	*ret_flags = state == WALK_ROOT ? 0 : WIRE_CUT1;
+	len = walk(s, s->dentry, s->mount);
+	*ret_flags = s->state == WALK_ROOT ? 0 : WIRE_CUT1;
 	return len;
 }
 
