@@ -63,19 +63,14 @@ static void drain(void *ctx)
 		loop_timer_set(tracing->timer, OBSERVER_POLL_MS);
 		return;
 	}
-	if (observer_arm(tracing->observer)) {
+	if (observer_arm(tracing->observer))
 		loop_timer_set(tracing->timer, 0);
-		return;
-	}
-	loop_io_set(tracing->io, LOOP_READ);
 }
 
+/* The first event after a quiet time, or a ring that fills faster than it is polled. */
 static void on_wake(void *ctx, unsigned what)
 {
-	struct supervisor *sup = ctx;
-
-	loop_io_set(sup->tracing->io, 0); /* polled by the timer until it is quiet again */
-	drain(sup);
+	drain(ctx);
 }
 
 static unsigned sources_of(const struct spec *spec)
@@ -148,7 +143,7 @@ void tracing_start(struct supervisor *sup)
 	tracing->observer = take(&observer);
 	sup->tracing = tracing;
 	tracing->timer = loop_timer_new(sup->loop, drain, sup);
-	tracing->io = loop_io_new(sup->loop, observer_fd(tracing->observer), 0, on_wake, sup);
+	tracing->io = loop_io_new(sup->loop, observer_fd(tracing->observer), LOOP_READ, on_wake, sup);
 	loop_timer_set(tracing->timer, 0);
 }
 
@@ -174,7 +169,6 @@ int tracing_add_cgroup(
 		return 0;
 	/* Poll from here: the exec's first events are worth more than a sleeping ring. */
 	sup->tracing->found_ns = clock_mono_ns();
-	loop_io_set(sup->tracing->io, 0);
 	loop_timer_set(sup->tracing->timer, OBSERVER_POLL_MS);
 	return observer_add_cgroup(sup->tracing->observer, cgroup_id, exec_id, false, err);
 }
