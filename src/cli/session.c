@@ -145,11 +145,21 @@ int session_connect(struct session *session, const struct cli *cli, const char *
 	return client_connect(cli->state_dir, id, &session->client, err);
 }
 
+/* One that is ending already has no ear for it. */
+static void give_up(struct session *session)
+{
+	scoped_str struct str text = {0};
+
+	client_request(&text, "stop", slice_of("{\"reason\":\"what started it gave up\"}"));
+	(void)client_send(session->client, WIRE_JSON, str_slice(&text));
+}
+
 void session_done(struct session *session)
 {
 	struct wire_frame frame;
 
 	if (session->pid > 0) {
+		give_up(session);
 		/* Its side of the socket ends with it; what it wants signed until then is signed. */
 		while (session_next(session, &frame) > 0)
 			;

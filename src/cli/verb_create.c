@@ -22,6 +22,7 @@ static void done(void *options)
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	struct create_options *o = options;
+	scoped_str struct str line = {0};
 	struct session session;
 	int r = create_options_finish(o, cli, err);
 
@@ -33,7 +34,9 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		return r;
 	r = session_keep(&session, err);
 	if (r == 0)
-		printf("%s\n", session.id);
+		str_printf(&line, "%s\n", session.id);
+	if (r == 0)
+		r = cli_print(&line, err);
 	session_done(&session);
 	return r;
 }
