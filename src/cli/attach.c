@@ -108,10 +108,12 @@ static void take_row(struct attach *attach, const json_t *row)
 {
 	struct attach_outcome *outcome = attach->outcome;
 	const char *result = json_string_value(json_object_get(row, "result"));
+	const char *reason = json_string_value(json_object_get(row, "reason"));
 
 	outcome->timed_out = json_is_true(json_object_get(row, "timed_out"));
 	outcome->oom_killed = json_is_true(json_object_get(row, "oom_killed"));
 	outcome->left_running = (int)json_integer_value(json_object_get(row, "left_running"));
+	snprintf(outcome->failure, sizeof(outcome->failure), "%s", reason ? reason : "");
 	outcome->exec_errno = result ? event_errno_find(slice_of(result)) : 0;
 	outcome->exit_status = status_of(row, outcome);
 	attach->is_over = true;
@@ -298,8 +300,12 @@ void attach_explain(const struct spec_exec *exec, const struct attach_outcome *o
 {
 	const char *program = exec->command ? "/bin/sh" : exec->argv.items[0];
 
-	if (outcome->exec_errno == ENOENT)
-		log_warn("%s: command not found in the sandbox", program);
+	if (outcome->failure[0])
+		log_warn("%s: not run: %s", program, outcome->failure);
+	else if (outcome->exec_errno == ENOENT)
+		log_warn("%s: command not found in the sandbox%s", program,
+			strchr(program, '/') ? ", or the interpreter that its first line names"
+					     : "");
 	else if (outcome->exec_errno)
 		log_warn("%s: cannot be executed: %s", program, strerror(outcome->exec_errno));
 	if (outcome->timed_out)

@@ -85,6 +85,8 @@ int sandbox_exec_status_fd(const struct sandbox_exec *exec); /* borrowed */
 /* Reads it: 0 started, -EAGAIN not known yet, else the negative errno of execve (-ENOENT, -EACCES) or of the
  * step before it, with a sentence. */
 int sandbox_exec_status(struct sandbox_exec *exec, struct err *err);
+/* Of one that failed: whether it was the command itself that execve refused, not a step before it. */
+bool sandbox_exec_is_command_refused(const struct sandbox_exec *exec);
 pid_t sandbox_exec_pid(const struct sandbox_exec *exec); /* host's number */
 int sandbox_exec_pidfd(const struct sandbox_exec *exec); /* readable when it has ended; borrowed */
 int sandbox_exec_pty(

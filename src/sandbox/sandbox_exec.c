@@ -359,6 +359,11 @@ static int say_failure(const struct sandbox_exec *exec, struct err *err)
 	return err_set(err, exec->status, "%s: %m", steps[exec->status_step]);
 }
 
+bool sandbox_exec_is_command_refused(const struct sandbox_exec *exec)
+{
+	return exec->status < 0 && exec->status != -EAGAIN && exec->status_step == ENTER_EXECVE;
+}
+
 /* The child has left our memory once the pipe ended, whether by execve or by its death. */
 int sandbox_exec_status(struct sandbox_exec *exec, struct err *err)
 {

@@ -86,7 +86,9 @@ void exec_row_start(struct supervisor *sup, const struct exec_row *row)
 static int exit_code_of(const struct exec_row *row)
 {
 	if (row->exec_errno)
-		return row->exec_errno == ENOENT || row->exec_errno == ENOTDIR ? 127 : 126;
+		return !row->failure && (row->exec_errno == ENOENT || row->exec_errno == ENOTDIR)
+		               ? 127
+		               : 126;
 	return row->exit.code;
 }
 
@@ -94,6 +96,7 @@ static void set_outcome(struct event *ev, const struct exec_row *row)
 {
 	if (row->exec_errno)
 		event_set(ev, result, row->exec_errno);
+	event_set_text(ev, reason, row->failure);
 	if (row->exit.signal)
 		event_set(ev, signal, row->exit.signal);
 	else if (!row->interrupted)
@@ -147,6 +150,8 @@ void exec_row_answer(const struct exec_row *row, struct str *out)
 		jsonw_kint(&j, "exit_code", exit_code_of(row));
 	if (row->exec_errno)
 		jsonw_ktext(&j, "result", event_errno_name(row->exec_errno));
+	if (row->failure)
+		jsonw_ktext(&j, "reason", row->failure);
 	jsonw_kbool(&j, "timed_out", row->timed_out);
 	jsonw_kbool(&j, "oom_killed", row->exit.oom_killed);
 	jsonw_kbool(&j, "interrupted", row->interrupted);

@@ -119,6 +119,7 @@ void running_free(struct running *running)
 	loop_timer_free(running->deadline);
 	sandbox_exec_free(running->box);
 	spec_exec_free(running->spec);
+	free(running->row.failure);
 	free(running);
 }
 
@@ -167,6 +168,13 @@ static void finish(struct running *running)
 	on_stream_end(running);
 }
 
+static void note_failure(struct running *running, int r, const struct err *err)
+{
+	running->row.exec_errno = -r;
+	if (!running->row.failure && !sandbox_exec_is_command_refused(running->box))
+		running->row.failure = mem_dup(err->msg);
+}
+
 static void on_exit_ready(void *ctx, unsigned what)
 {
 	struct running *running = ctx;
@@ -177,7 +185,7 @@ static void on_exit_ready(void *ctx, unsigned what)
 	running->exit_io = NULL;
 	r = sandbox_exec_status(running->box, &err);
 	if (r < 0 && r != -EAGAIN)
-		running->row.exec_errno = -r;
+		note_failure(running, r, &err);
 	(void)sandbox_exec_reap(running->box, &running->row.exit); /* it has ended: pidfd said so */
 	if (running->timeout)
 		loop_timer_stop(running->timeout);
@@ -194,7 +202,7 @@ static void on_status(void *ctx, unsigned what)
 	if (r == -EAGAIN)
 		return;
 	if (r < 0)
-		running->row.exec_errno = -r; /* and its exit follows */
+		note_failure(running, r, &err); /* and its exit follows */
 	loop_io_free(running->status_io);
 	running->status_io = NULL;
 	loop_timer_stop(running->deadline);

@@ -31,6 +31,22 @@ print(n)
 	return int(done.out)
 
 
+@pytest.mark.parametrize('folder, says', [('/nonexistent', 'No such file'), ('/etc/passwd', 'Not a directory')])
+def test_folder_that_is_none_is_named_and_not_the_command(cloche, folder, says):
+	done = cloche.run('/bin/true', options=('-w', folder))
+	assert done.code == 126
+	assert f"working directory '{folder}': {says}" in done.err and 'not found' not in done.err
+	[row] = done.record.rows()
+	assert row['exit_code'] == 126 and folder in row['reason']
+
+
+@pytest.mark.parametrize('options', [('-u', 'nosuchuser'), ('-u', '999999'), ('--id-file', '/nonexistent/x')])
+def test_run_that_cannot_start_its_command_ends(own_cloche, options):
+	done = own_cloche.call('run', '-q', *options, '--', '/bin/true', limit_s=20)
+	assert done.code == 125 and len(done.err.splitlines()) == 1
+	assert not own_cloche.left_behind()
+
+
 def test_background_process_that_holds_the_output_does_not_hang_the_result(box):
 	for _ in range(3):
 		run = box.sh('sleep 120 & (sleep 120; echo late) & echo hi; exit 3')
