@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche gc: mends what supervisors left that were killed. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "cli/verb.h"
 #include "launcher/mend.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "util/scoped.h"
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
+	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
 	int r = mend_all(cli->state_dir, cli->run_dir, 0, err);
+
+	if (r >= 0 && path_remove_all(AT_FDCWD, trash) < 0)
+		r = err_set(err, -EIO, "remove '%s'", trash);
 
 	if (r < 0)
 		return r;

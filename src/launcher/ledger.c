@@ -119,7 +119,16 @@ static void write_line(
 
 static bool wants_sync(const char *act)
 {
-	return strcmp(act, "end") == 0 || strcmp(act, "remove") == 0;
+	return strcmp(act, "remove") == 0;
+}
+
+/* Others are on their way to the disk when this returns; waiting costs more than a whole short run. */
+static int settle(int fd, const char *act)
+{
+	if (wants_sync(act))
+		return fdatasync(fd) < 0 ? -errno : 0;
+	(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	return 0;
 }
 
 static int append_locked(int fd, const struct ledger_line *line)
@@ -141,7 +150,7 @@ static int append_locked(int fd, const struct ledger_line *line)
 		(void)ftruncate(fd, end.size); /* else the next one takes it off */
 		return -ENOSPC;
 	}
-	return wants_sync(line->act) && fdatasync(fd) < 0 ? -errno : 0;
+	return settle(fd, line->act);
 }
 
 int ledger_append(const char *state_dir, const struct ledger_line *line, struct err *err)

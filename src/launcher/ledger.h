@@ -20,7 +20,7 @@ struct ledger_line {
 	int64_t at_ms; /* when; 0 to append: now */
 };
 
-/* Takes the lock, reads the last line for the chain, writes one line; syncs for `end` and `remove`. A torn
+/* Takes the lock, reads the last line for the chain, writes one line; waits for the disk for `remove`. A torn
  * last line, left by a power cut, is taken off and counted in the new one. */
 int ledger_append(const char *state_dir, const struct ledger_line *line, struct err *err);
 

@@ -335,6 +335,16 @@ static int replace_seal(struct record *record, struct slice text)
 	return r;
 }
 
+/* Nobody waits for the disk, but what is sealed is on its way there: a power cut from here on costs moments. */
+static void start_writeback(const struct record *record)
+{
+	const int fds[] = {record->log.fd, record->trace.fd};
+
+	for (size_t i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			(void)sync_file_range(fds[i], 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 int record_put_seal(struct record *record, const struct record_head *head,
 	const char *signature_b64, const char *key_fingerprint, const char *key_b64)
 {
@@ -355,6 +365,8 @@ int record_put_seal(struct record *record, const struct record_head *head,
 	jsonw_ktext(&j, "fingerprint", key_fingerprint);
 	jsonw_object_end(&j);
 	str_putc(&text, '\n');
+	if (head->end != RECORD_OPEN)
+		start_writeback(record);
 	return replace_seal(record, str_slice(&text));
 }
 

@@ -20,6 +20,7 @@
 #include "supervisor/sealer.h"
 #include "supervisor/supervisor_internal.h"
 #include "supervisor/tracing.h"
+#include "supervisor/trash.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -239,6 +240,7 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	if (r < 0)
 		return r;
 	sup->sealer = sealer_new(sup, config->seal_fd);
+	sup->sweep = trash_sweep_new(sup->loop, sup->state_dir);
 	tracing_start(sup);
 	say(sup, EVENT_SANDBOX_STARTED, NULL);
 	if (sandbox_notice(sup->sandbox))
@@ -300,13 +302,13 @@ static bool finish(struct supervisor *sup)
 	tracing_stop(sup);
 	if (sup->sandbox) {
 		end_changes_save(sup);
-		sandbox_destroy(sup->sandbox, sup->spec->keep);
+		sandbox_destroy(sup->sandbox, true); /* its layer goes with the folder: clear() */
 	}
 	if (sup->record) {
 		recorder_say_lost(sup->recorder);
 		say(sup, EVENT_SANDBOX_STOPPED, sup->end_reason);
 		say(sup, EVENT_SANDBOX_REMOVED, sup->spec->keep ? "its layer is kept" : NULL);
-		recorder_flush(sup->recorder, true);
+		recorder_flush(sup->recorder, sup->spec->durable);
 		is_sealed = sup->sealer && sealer_finish(sup->sealer);
 	}
 	record_free(take(&sup->record));
@@ -316,6 +318,7 @@ static bool finish(struct supervisor *sup)
 static void release(struct supervisor *sup)
 {
 	sealer_free(sup->sealer);
+	trash_sweep_free(sup->sweep);
 	recorder_free(sup->recorder);
 	spec_free(sup->spec);
 	loop_free(sup->loop);
@@ -382,7 +385,7 @@ static void clear(struct supervisor *sup, bool was_made, bool is_sealed)
 		log_warn("sandbox %s: %s, so its folder stays", sup->id, err.msg);
 		return;
 	}
-	(void)path_remove_all(AT_FDCWD, sup->dir); /* what stays, gc removes */
+	trash_remove(sup->state_dir, sup->dir, sup->id);
 }
 
 int supervisor_main(const struct supervisor_config *config)

@@ -16,6 +16,7 @@
 struct running;
 struct tracing;
 struct sealer;
+struct trash_sweep;
 
 struct supervisor {
 	const char *id, *state_dir, *run_dir;
@@ -29,6 +30,7 @@ struct supervisor {
 	struct recorder *recorder;
 	struct tracing *tracing; /* NULL: not asked for, or not to be had */
 	struct sealer *sealer;
+	struct trash_sweep *sweep;
 	struct conn **conns;
 	size_t n_conns;
 	struct conn *lifeline;  /* who started it: its end is the sandbox's, until it says "keep" */
