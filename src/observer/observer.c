@@ -380,7 +380,8 @@ int observer_drain_exit(struct observer *o, pid_t host_pid, int deadline_ms)
 		int n = drain_some(o, 0);
 
 		if (swapping && !o->is_swapping) {
-			swapping = false; /* it may be in either: the small one is read, now the big one */
+			swapping =
+				false; /* it may be in either: the small one is read, now the big one */
 			if (ring != o->ring)
 				mark = ring_mark(o->ring);
 			ring = o->ring;

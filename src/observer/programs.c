@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observer/programs.h"
+#include "observer/programs_internal.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -8,12 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -28,8 +25,7 @@
 #include "util/scoped.h"
 #include "util/slice.h"
 
-#define HASH_CHARS    16   /* of the object's digest, as the name of its folder */
-#define SPIN_MAX      5000 /* looks for a ring to appear in its slot */
+#define HASH_CHARS    16 /* of the object's digest, as the name of its folder */
 #define BTF_PATH      "/sys/kernel/btf/vmlinux"
 #define PROGRAM_COUNT 4
 
@@ -58,41 +54,6 @@ int programs_probe(struct err *err)
 	if (access(BTF_PATH, R_OK) < 0)
 		return err_set(err, -ENOSYS, "tracing needs a kernel with BTF (no " BTF_PATH ")");
 	return 0;
-}
-
-/* ---- pins ---- */
-
-static int pin_path(const struct programs *p, const char *name, char path[PATH_MAX])
-{
-	int n = snprintf(path, PATH_MAX, "%s/%s", p->dir, name);
-
-	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-static int get_pin(const struct programs *p, const char *name)
-{
-	char path[PATH_MAX];
-	int r = pin_path(p, name, path);
-
-	return r < 0 ? r : bpf_obj_get(path);
-}
-
-static int put_pin(const struct programs *p, const char *name, int fd, struct err *err)
-{
-	char path[PATH_MAX];
-	int r = pin_path(p, name, path);
-
-	if (r == 0)
-		r = bpf_obj_pin(fd, path);
-	return r < 0 ? err_set(err, r, "pin '%s' in %s: %m", name, p->dir) : 0;
-}
-
-static void remove_pin(const struct programs *p, const char *name)
-{
-	char path[PATH_MAX];
-
-	if (pin_path(p, name, path) == 0)
-		(void)unlink(path); /* it may never have been there */
 }
 
 static int mount_bpffs(const char *dir, struct err *err)
@@ -145,19 +106,19 @@ static void configure(struct observer_kernel *skel)
 
 static int pin_all(const struct programs *p, const struct observer_kernel *skel, struct err *err)
 {
-	int r = put_pin(p, "groups", bpf_map__fd(skel->maps.groups), err);
+	int r = programs_pin_put(p, "groups", bpf_map__fd(skel->maps.groups), err);
 
 	if (r == 0)
-		r = put_pin(p, "slots", bpf_map__fd(skel->maps.slots), err);
+		r = programs_pin_put(p, "slots", bpf_map__fd(skel->maps.slots), err);
 	if (r == 0)
-		r = put_pin(p, "rings", bpf_map__fd(skel->maps.rings), err);
+		r = programs_pin_put(p, "rings", bpf_map__fd(skel->maps.rings), err);
 	if (r == 0)
-		r = put_pin(p, "namespaces", bpf_map__fd(skel->maps.namespaces), err);
+		r = programs_pin_put(p, "namespaces", bpf_map__fd(skel->maps.namespaces), err);
 	for (int i = 0; r == 0 && i < PROGRAM_COUNT; i++) {
 		const struct bpf_program *prog =
 			bpf_object__find_program_by_name(skel->obj, program_names[i]);
 
-		r = put_pin(p, program_names[i], bpf_program__fd(prog), err);
+		r = programs_pin_put(p, program_names[i], bpf_program__fd(prog), err);
 	}
 	return r;
 }
@@ -181,10 +142,10 @@ static int load(const struct programs *p, struct err *err)
 
 static int get_maps(struct programs *p)
 {
-	p->groups_fd = get_pin(p, "groups");
-	p->slots_fd = get_pin(p, "slots");
-	p->rings_fd = get_pin(p, "rings");
-	p->namespaces_fd = get_pin(p, "namespaces");
+	p->groups_fd = programs_pin_get(p, "groups");
+	p->slots_fd = programs_pin_get(p, "slots");
+	p->rings_fd = programs_pin_get(p, "rings");
+	p->namespaces_fd = programs_pin_get(p, "namespaces");
 	if (p->groups_fd < 0 || p->slots_fd < 0 || p->rings_fd < 0 || p->namespaces_fd < 0)
 		return -ENOENT;
 	return 0;
@@ -201,24 +162,12 @@ static void put_maps(struct programs *p)
 static bool has_programs(const struct programs *p)
 {
 	for (int i = 0; i < PROGRAM_COUNT; i++) {
-		scoped_fd int fd = get_pin(p, program_names[i]);
+		scoped_fd int fd = programs_pin_get(p, program_names[i]);
 
 		if (fd < 0)
 			return false;
 	}
 	return true;
-}
-
-static void remove_dir_pins(const char *dir)
-{
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		(void)unlinkat(dirfd(d), e->d_name, 0); /* "." and ".." stay */
-	if (d)
-		closedir(d);
-	(void)rmdir(dir); /* fails where a pin could not go; the next one in tries again */
 }
 
 static int find_or_load(struct programs *p, struct err *err)
@@ -228,7 +177,7 @@ static int find_or_load(struct programs *p, struct err *err)
 	if (get_maps(p) == 0 && has_programs(p))
 		return 0;
 	put_maps(p);
-	remove_dir_pins(p->dir);
+	programs_pin_remove_dir(p->dir);
 	if (mkdir(p->dir, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "make folder %s: %m", p->dir);
 	r = load(p, err);
@@ -252,16 +201,16 @@ static int attach(const struct programs *p, struct err *err)
 		int r;
 
 		link_name(i, name);
-		link = get_pin(p, name);
+		link = programs_pin_get(p, name);
 		if (link >= 0)
 			continue;
-		prog = get_pin(p, program_names[i]);
+		prog = programs_pin_get(p, program_names[i]);
 		if (prog < 0)
 			return err_set(err, prog, "find program %s: %m", program_names[i]);
 		link = bpf_raw_tracepoint_open(NULL, prog);
 		if (link < 0)
 			return err_set(err, link, "attach %s: %m", program_names[i]);
-		r = put_pin(p, name, link, err);
+		r = programs_pin_put(p, name, link, err);
 		if (r < 0)
 			return r;
 	}
@@ -277,111 +226,16 @@ static void detach(const struct programs *p)
 
 	for (int i = 0; i < PROGRAM_COUNT; i++) {
 		link_name(i, name);
-		remove_pin(p, name);
+		programs_pin_remove(p, name);
 	}
 	while (d && (e = readdir(d))) {
 		scoped_mem char *path = mem_printf("%s/%s", p->root, e->d_name);
 
 		if (e->d_name[0] != '.' && !slice_is(slice_of(path), p->dir))
-			remove_dir_pins(path);
+			programs_pin_remove_dir(path);
 	}
 	if (d)
 		closedir(d);
-}
-
-/* ---- slots ---- */
-
-static int lock_byte(int fd, off_t at, short type)
-{
-	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-
-	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
-}
-
-static bool has_users(int fd)
-{
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-	return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
-}
-
-static int map_slot(struct programs *p, struct err *err)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE),
-	       at = (size_t)p->slot * sizeof(struct wire_slot);
-	char *m = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, p->slots_fd,
-		(off_t)(at & ~(page - 1)));
-
-	if (m == MAP_FAILED)
-		return err_set(err, -errno, "map the slots: %m");
-	p->state = (struct wire_slot *)(m + (at & (page - 1)));
-	return 0;
-}
-
-/* Removing while walking is fine: where the key is gone the walk begins again. */
-static void clear_groups(const struct programs *p, uint32_t slot)
-{
-	uint64_t key, next;
-	bool more = bpf_map_get_next_key(p->groups_fd, NULL, &next) == 0;
-
-	while (more) {
-		struct wire_group group;
-
-		key = next;
-		more = bpf_map_get_next_key(p->groups_fd, &key, &next) == 0;
-		if (bpf_map_lookup_elem(p->groups_fd, &key, &group) == 0 && group.slot == slot)
-			(void)bpf_map_delete_elem(p->groups_fd, &key);
-	}
-}
-
-static void clear_namespaces(const struct programs *p, uint32_t slot)
-{
-	uint32_t key, next, value;
-	bool more = bpf_map_get_next_key(p->namespaces_fd, NULL, &next) == 0;
-
-	while (more) {
-		key = next;
-		more = bpf_map_get_next_key(p->namespaces_fd, &key, &next) == 0;
-		if (bpf_map_lookup_elem(p->namespaces_fd, &key, &value) == 0 && value == slot)
-			(void)bpf_map_delete_elem(p->namespaces_fd, &key);
-	}
-}
-
-void programs_free_slot(const struct programs *p, uint32_t slot)
-{
-	struct wire_slot empty = {0};
-
-	clear_groups(p, slot);
-	clear_namespaces(p, slot);
-	(void)bpf_map_delete_elem(p->rings_fd, &slot); /* none there is fine */
-	(void)bpf_map_update_elem(p->slots_fd, &slot, &empty, BPF_ANY);
-}
-
-/* A slot that still has a name is left to whoever salvages what its dead user saw, while there are others. */
-static void try_slot(struct programs *p, int i, bool named)
-{
-	struct wire_slot state;
-
-	if (lock_byte(p->lock_fd, i, F_WRLCK) < 0)
-		return;
-	if (bpf_map_lookup_elem(p->slots_fd, &i, &state) < 0 || (state.id[0] && !named)) {
-		(void)lock_byte(p->lock_fd, i, F_UNLCK);
-		return;
-	}
-	if (state.id[0])
-		programs_free_slot(p, (uint32_t)i);
-	p->slot = i;
-}
-
-static int take_slot(struct programs *p, struct err *err)
-{
-	for (int named = 0; named < 2 && p->slot < 0; named++)
-		for (int i = 0; i < WIRE_SLOTS_MAX && p->slot < 0; i++)
-			try_slot(p, i, named);
-	if (p->slot < 0)
-		return err_set(
-			err, -EBUSY, "%d sandboxes are being traced already", WIRE_SLOTS_MAX);
-	return map_slot(p, err);
 }
 
 static int open_lock(struct programs *p, const char *pin_dir, struct err *err)
@@ -422,7 +276,7 @@ int programs_open(const char *pin_dir, struct programs *p, struct err *err)
 	name_dir(p, pin_dir);
 	r = find_or_load(p, err);
 	if (r == 0)
-		r = take_slot(p, err);
+		r = programs_slot_take(p, err);
 	if (r == 0)
 		r = attach(p, err);
 	(void)flock(p->lock_fd, LOCK_UN); /* cannot fail on a lock that is held */
@@ -443,15 +297,6 @@ int programs_look(const char *pin_dir, struct programs *p, struct err *err)
 	return get_maps(p);
 }
 
-static void unmap_slot(struct programs *p)
-{
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
-	if (p->state)
-		munmap((void *)((uintptr_t)p->state & ~(page - 1)), page);
-	p->state = NULL;
-}
-
 void programs_close(struct programs *p)
 {
 	if (p->lock_fd >= 0 && p->dir) {
@@ -459,157 +304,14 @@ void programs_close(struct programs *p)
 		if (p->state)
 			*p->state = (struct wire_slot){0};
 		if (p->slot >= 0)
-			(void)lock_byte(p->lock_fd, p->slot, F_UNLCK);
-		if (!has_users(p->lock_fd))
+			(void)programs_slot_lock(p->lock_fd, p->slot, F_UNLCK);
+		if (!programs_slot_has_users(p->lock_fd))
 			detach(p);
 	}
-	unmap_slot(p);
+	programs_slot_unmap(p);
 	put_maps(p);
 	scoped_close(&p->lock_fd);
 	free(p->dir);
 	free(p->root);
 	p->dir = p->root = NULL;
-}
-
-/* ---- rings ---- */
-
-/* An update of a map of maps waits until no program can hold the value before: some ms. So it has a thread
- * of its own, which owns its descriptors. */
-struct ring_job {
-	int rings_fd, ring_fd;
-	uint32_t slot;
-	size_t bytes; /* of the ring to make first */
-	char *pin;
-	struct programs_swap *swap;
-};
-
-static void free_job(struct ring_job *job)
-{
-	scoped_close(&job->rings_fd);
-	scoped_close(&job->ring_fd);
-	free(job->pin);
-	free(job);
-}
-
-static void make_ring(struct ring_job *job)
-{
-	job->ring_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0, (__u32)job->bytes, NULL);
-	if (job->ring_fd >= 0)
-		(void)bpf_obj_pin(
-			job->ring_fd, job->pin); /* without, a crash loses what is in it */
-}
-
-static void *run_ring_job(void *arg)
-{
-	struct ring_job *job = arg;
-
-	if (job->swap)
-		make_ring(job);
-	if (job->ring_fd >= 0)
-		(void)bpf_map_update_elem(job->rings_fd, &job->slot, &job->ring_fd, BPF_ANY);
-	else if (!job->swap)
-		(void)bpf_map_delete_elem(job->rings_fd, &job->slot);
-	if (job->swap) {
-		job->swap->fd = take_fd(&job->ring_fd);
-		__atomic_store_n(&job->swap->is_done, true, __ATOMIC_RELEASE);
-	}
-	free_job(job);
-	return NULL;
-}
-
-static uint32_t ring_in_slot(const struct programs *p)
-{
-	uint32_t slot = (uint32_t)p->slot, id = 0;
-
-	return bpf_map_lookup_elem(p->rings_fd, &slot, &id) == 0 ? id : 0;
-}
-
-static struct ring_job *new_job(const struct programs *p)
-{
-	struct ring_job *job = new0(struct ring_job);
-
-	job->rings_fd = fcntl(p->rings_fd, F_DUPFD_CLOEXEC, 0);
-	job->ring_fd = -1;
-	job->slot = (uint32_t)p->slot;
-	return job;
-}
-
-static void start_job(struct ring_job *job)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attr, run_ring_job, job);
-	pthread_attr_destroy(&attr);
-	if (r != 0)
-		run_ring_job(job);
-}
-
-int programs_set_ring(struct programs *p, int ring_fd, struct err *err)
-{
-	struct ring_job *job = new_job(p);
-	uint32_t before = ring_in_slot(p);
-
-	if (ring_fd >= 0)
-		job->ring_fd = fcntl(ring_fd, F_DUPFD_CLOEXEC, 0);
-	start_job(job);
-	for (int i = 0; ring_fd >= 0 && ring_in_slot(p) == before; i++) {
-		if (i == SPIN_MAX)
-			return err_set(err, -ETIMEDOUT, "the ring did not come into its slot");
-		usleep(10);
-	}
-	return 0;
-}
-
-bool programs_is_swapped(const struct programs_swap *swap)
-{
-	return __atomic_load_n(&swap->is_done, __ATOMIC_ACQUIRE);
-}
-
-static void ring_name(const char *id, int n, char name[64])
-{
-	snprintf(name, 64, "ring_%s_%d", id, n);
-}
-
-void programs_start_swap(
-	struct programs *p, const char *id, int n, size_t bytes, struct programs_swap *swap)
-{
-	struct ring_job *job = new_job(p);
-	char name[64], path[PATH_MAX];
-
-	ring_name(id, n, name);
-	job->bytes = bytes;
-	job->swap = swap;
-	if (pin_path(p, name, path) == 0)
-		job->pin = mem_dup(path);
-	start_job(job);
-}
-
-int programs_pin_ring(const struct programs *p, const char *id, int n, int ring_fd, struct err *err)
-{
-	char name[64];
-
-	ring_name(id, n, name);
-	return put_pin(p, name, ring_fd, err);
-}
-
-int programs_get_ring(const struct programs *p, const char *id, int n)
-{
-	char name[64];
-
-	ring_name(id, n, name);
-	return get_pin(p, name);
-}
-
-void programs_unpin_rings(const struct programs *p, const char *id)
-{
-	char name[64];
-
-	for (int n = 0; n < PROGRAMS_RINGS_MAX; n++) {
-		ring_name(id, n, name);
-		remove_pin(p, name);
-	}
 }
