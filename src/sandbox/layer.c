@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sandbox/kmount.h"
+#include "sandbox/late.h"
 #include "util/scoped.h"
 
 #define NAME_LEN 64
@@ -134,6 +135,7 @@ int layer_open(const struct layer *layer, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "go to the layers' folder: %m");
 	fd = make_overlay(layer, lower_fd, err);
+	late_close(take_fd(&lower_fd)); /* the overlay has a copy of its own */
 	if (fchdir(cwd) < 0 && fd >= 0) {
 		r = -errno;
 		(void)close(fd);

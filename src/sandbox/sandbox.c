@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "sandbox/change_file.h"
+#include "sandbox/late.h"
 #include "sandbox/sandbox_internal.h"
 #include "util/clock.h"
 #include "util/fdio.h"
@@ -300,6 +301,7 @@ int sandbox_create(
 		return r;
 	s = new_sandbox(config);
 	r = create(s, config, err);
+	late_run();
 	if (r < 0) {
 		sandbox_free(s);
 		return r;
