@@ -210,9 +210,46 @@ static void find_by_work(const struct process_node *root, struct agent_find_node
 	agent_find_done(&other);
 }
 
+/* A shell that runs a script: `sh agent.sh`, or a script's own first line. */
+static bool is_script(const struct process_node *node)
+{
+	return !node->internal && is_plain_shell(node) && node->argv->n > 1 &&
+	       node->argv->items[1].len > 0 && node->argv->items[1].p[0] != '-';
+}
+
+static size_t n_strings(const struct agent_find_nodes *nodes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < nodes->n; i++)
+		n += shape_of(nodes->items[i]) == COMMAND_STRING;
+	return n;
+}
+
+/* Rule 3: a script that hands strings to shells, again and again, is an agent written in shell. */
+static void find_script(const struct process_node *root, struct agent_find_nodes *commands)
+{
+	for (const struct process_node *node = root; node;) {
+		bool is_way = is_plain_shell(node) || is_wrapper(node);
+		struct agent_find_nodes found = {0};
+
+		if (is_script(node))
+			gather(node, &found);
+		if (n_strings(&found) > 1) {
+			*commands = found;
+			return;
+		}
+		agent_find_done(&found);
+		node = next_in(root, node, is_way);
+	}
+}
+
 void agent_find_commands(
 	const struct process_node *root, struct slice agent, struct agent_find_nodes *ret_nodes)
 {
-	if (!find_by_name(root, agent, ret_nodes))
-		find_by_work(root, ret_nodes);
+	if (find_by_name(root, agent, ret_nodes))
+		return;
+	find_by_work(root, ret_nodes);
+	if (ret_nodes->n == 0)
+		find_script(root, ret_nodes);
 }
