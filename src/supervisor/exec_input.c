@@ -90,12 +90,27 @@ void exec_input_done(struct exec_input *input)
 	close_fd(input);
 }
 
+/* A terminal has no end: its line discipline makes one of this key, once for the line that was begun and once
+ * for the end itself. */
+static void add_end_keys(struct exec_input *input)
+{
+	static const char key = 'D' & 0x1f;
+
+	if (input->is_in_line)
+		str_putc(&input->pending, key);
+	str_putc(&input->pending, key);
+}
+
 void exec_input_add(struct exec_input *input, struct slice bytes)
 {
 	if (input->fd < 0) {
 		tell_taken(input, bytes.len);
 		return;
 	}
+	if (bytes.len > 0)
+		input->is_in_line = bytes.p[bytes.len - 1] != '\n';
+	else if (!input->at_end && !input->owns_fd)
+		add_end_keys(input);
 	if (bytes.len == 0)
 		input->at_end = true;
 	if (input->pending.len - input->sent + bytes.len > 2 * EXEC_INPUT_WINDOW + WIRE_MAX)

@@ -15,7 +15,7 @@ struct exec_input {
 	struct str pending;
 	size_t sent;
 	uint64_t taken; /* told to the client as {"stdin":total} */
-	bool at_end;
+	bool at_end, is_in_line; /* the latter: what came last did not end its line */
 	struct conn *conn;
 };
 

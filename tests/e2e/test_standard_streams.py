@@ -36,6 +36,12 @@ def test_output_that_could_not_be_written_is_no_success(cloche):
 	assert b'No space left' in err
 
 
+@pytest.mark.parametrize('given', [b'', b'abc\n', b'abc'])
+def test_end_of_input_reaches_a_terminal_that_was_forced(cloche, given):
+	done = cloche.call('run', '-q', '-t', '--', '/bin/sh', '-c', 'stty -echo; cat; echo end', stdin=given, limit_s=20)
+	assert done.code == 0 and done.out.replace('\r', '').endswith(given.decode() + 'end\n')
+
+
 def test_nonblocking_output_loses_nothing(cloche):
 	"""Whoever shares our stdout may have made it so."""
 	ours, far = os.pipe()
