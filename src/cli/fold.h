@@ -19,6 +19,31 @@ struct fold {
 	bool needs_trace;
 };
 
+/* The functions of one view by its prefix, as a row of struct fold takes them: FOLD_ADAPTERS(file_table), and
+ * then {FOLD_ROW, .needs_trace = true}. */
+#define FOLD_ADAPTERS(view) \
+	static void *fold_view_new(const struct view_filter *filter) \
+	{ \
+		return view##_new(filter); \
+	} \
+	static void fold_view_free(void *v) \
+	{ \
+		view##_free(v); \
+	} \
+	static void fold_view_add(void *v, const struct event *ev) \
+	{ \
+		view##_add(v, ev); \
+	} \
+	static void fold_view_json(void *v, struct str *out) \
+	{ \
+		view##_json(v, out); \
+	} \
+	static void fold_view_text(void *v, const struct view_style *style, struct str *out) \
+	{ \
+		view##_text(v, style, out); \
+	}
+#define FOLD_ROW fold_view_new, fold_view_free, fold_view_add, fold_view_json, fold_view_text
+
 /* Options are struct source_options. With --follow on a terminal the text is drawn again as it changes; else
  * it is printed once, when the sandbox has ended. Several sandboxes: each under its name (a timeline: merged, the
  * name first in each line), and with "sandbox" in each element of the JSON. */

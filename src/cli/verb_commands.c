@@ -4,32 +4,9 @@
 #include "cli/verb.h"
 #include "view/command_list.h"
 
-static void *view_new(const struct view_filter *filter)
-{
-	return command_list_new(filter);
-}
+FOLD_ADAPTERS(command_list)
 
-static void view_free(void *view)
-{
-	command_list_free(view);
-}
-
-static void view_add(void *view, const struct event *ev)
-{
-	command_list_add(view, ev);
-}
-
-static void view_json(void *view, struct str *out)
-{
-	command_list_json(view, out);
-}
-
-static void view_text(void *view, const struct view_style *style, struct str *out)
-{
-	command_list_text(view, style, out);
-}
-
-static const struct fold fold = {view_new, view_free, view_add, view_json, view_text};
+static const struct fold fold = {FOLD_ROW};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {

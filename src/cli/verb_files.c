@@ -4,33 +4,9 @@
 #include "cli/verb.h"
 #include "view/file_table.h"
 
-static void *view_new(const struct view_filter *filter)
-{
-	return file_table_new(filter);
-}
+FOLD_ADAPTERS(file_table)
 
-static void view_free(void *view)
-{
-	file_table_free(view);
-}
-
-static void view_add(void *view, const struct event *ev)
-{
-	file_table_add(view, ev);
-}
-
-static void view_json(void *view, struct str *out)
-{
-	file_table_json(view, out);
-}
-
-static void view_text(void *view, const struct view_style *style, struct str *out)
-{
-	file_table_text(view, style, out);
-}
-
-static const struct fold fold = {
-	view_new, view_free, view_add, view_json, view_text, .needs_trace = true};
+static const struct fold fold = {FOLD_ROW, .needs_trace = true};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {

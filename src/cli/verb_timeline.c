@@ -4,33 +4,9 @@
 #include "cli/verb.h"
 #include "view/timeline.h"
 
-static void *view_new(const struct view_filter *filter)
-{
-	return timeline_new(filter);
-}
+FOLD_ADAPTERS(timeline)
 
-static void view_free(void *view)
-{
-	timeline_free(view);
-}
-
-static void view_add(void *view, const struct event *ev)
-{
-	timeline_add(view, ev);
-}
-
-static void view_json(void *view, struct str *out)
-{
-	timeline_json(view, out);
-}
-
-static void view_text(void *view, const struct view_style *style, struct str *out)
-{
-	timeline_text(view, style, out);
-}
-
-static const struct fold fold = {
-	view_new, view_free, view_add, view_json, view_text, .is_timeline = true};
+static const struct fold fold = {FOLD_ROW, .is_timeline = true};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
