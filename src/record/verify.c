@@ -22,7 +22,8 @@
 #define META_MAX  (4U << 20)
 #define FILES_MAX 1000000U
 #define STARTED   ((void *)1)
-#define ENDED     ((void *)2)
+#define FAILED    ((void *)2) /* inside Cloche: there may be no end */
+#define ENDED     ((void *)3)
 
 struct named_file {
 	char name[CONTROL_LINE_NAME_MAX + 1];
@@ -39,8 +40,8 @@ struct verify {
 	struct record_seal seal;
 	struct verify_chain log, trace;
 	struct ranges gaps;
-	struct map *execs; /* by id: STARTED, ENDED */
-	uint64_t rows;
+	struct map *execs; /* by id: STARTED, FAILED, ENDED */
+	struct ranges rows;
 	struct named_file *files;
 	struct map *names; /* of these files */
 	size_t n_files;
@@ -81,15 +82,19 @@ static void on_exec(struct verify *v, const struct event *ev, const char *where)
 		*state = STARTED;
 		return;
 	}
-	if (*state != STARTED)
+	if (ev->kind == EVENT_SANDBOX_ERROR) {
+		if (*state == STARTED)
+			*state = FAILED;
+		return;
+	}
+	if (*state != STARTED && *state != FAILED)
 		verify_chain_finding(&v->findings, "%s: exec %.*s ends, but did not start", where,
 			(int)ev->exec.len, ev->exec.p);
 	*state = ENDED;
-	v->rows++;
-	if (event_has(ev, id) && ev->id != (int64_t)v->rows)
+	if (event_has(ev, id) && (ev->id < 1 || !ranges_add(&v->rows, (uint64_t)ev->id)))
 		verify_chain_finding(&v->findings,
-			"%s is row %" PRId64 " where row %" PRIu64 " should stand", where, ev->id,
-			v->rows);
+			"%s is row %" PRId64 ", which stands there already or is none", where,
+			ev->id);
 }
 
 static void on_event_line(struct verify *v, struct slice line, const char *where)
@@ -104,7 +109,8 @@ static void on_event_line(struct verify *v, struct slice line, const char *where
 		return;
 	}
 	ev = event_json_get(v->parsed);
-	if (ev->kind == EVENT_EXEC_START || ev->kind == EVENT_EXEC_END)
+	if (ev->kind == EVENT_EXEC_START || ev->kind == EVENT_EXEC_END ||
+		(ev->kind == EVENT_SANDBOX_ERROR && ev->exec.len > 0))
 		on_exec(v, ev, where);
 }
 
@@ -216,6 +222,23 @@ static void check_execs(struct verify *v)
 		if (state == STARTED)
 			verify_chain_finding(&v->findings, "exec %.*s: a start without an end",
 				(int)id.len, id.p);
+}
+
+/* Numbered as they started, written as they ended: in any order, but without a gap once all have ended. */
+static void check_rows(struct verify *v)
+{
+	uint64_t next = 1;
+
+	for (size_t i = 0; !v->is_live && i < v->rows.n; i++) {
+		const struct range *range = &v->rows.items[i];
+
+		if (range->first != next)
+			verify_chain_finding(&v->findings,
+				"row %" PRIu64 " of the execs is missing: row %" PRIu64
+				" comes next",
+				next, range->first);
+		next = range->last + 1;
+	}
 }
 
 static void check_meta(struct verify *v)
@@ -400,6 +423,7 @@ static int check_all(struct verify *v, struct err *err)
 		return r;
 	check_numbers(v);
 	check_execs(v);
+	check_rows(v);
 	check_meta(v);
 	check_files(v);
 	check_seal(v);
@@ -413,6 +437,7 @@ static void done(struct verify *v)
 	verify_chain_done(&v->log);
 	verify_chain_done(&v->trace);
 	ranges_done(&v->gaps);
+	ranges_done(&v->rows);
 	map_free(v->execs);
 	map_free(v->names);
 	free(v->files);

@@ -182,6 +182,18 @@ def test_crowd_of_sandboxes_leaves_nothing_and_mixes_nothing(own_cloche):
 		assert [entry['path'] for entry in table if '/only_' in entry['path']] == [f'/workspace/only_{n}']
 
 
+def test_commands_at_once_end_in_any_order_and_the_record_is_intact(own_cloche):
+	box = own_cloche.create('--trace')
+	running = [box.start('/bin/sh', '-c', f'sleep {0.05 * (4 - n % 5)}; exit {n}') for n in range(20)]
+	assert [process.wait(timeout=60) for process in running] == list(range(20))
+	for process in running:
+		process.communicate()
+	assert sorted(row['id'] for row in box.record.rows()) == list(range(1, 21))
+	assert box.remove().code == 0
+	verified = own_cloche.call('verify', box.id)
+	assert verified.code == 0, verified
+
+
 def test_clock_of_events_never_runs_backwards_and_wall_times_are_told(box):
 	for _ in range(3):
 		box.sh('/bin/true')

@@ -370,6 +370,49 @@ static void test_cut(void **state)
 	verify_result_done(&result);
 }
 
+static void emit_row(struct record *record, enum event_kind kind, const char *exec, int64_t id)
+{
+	struct event ev = {.kind = kind, .exec = slice_of(exec)};
+
+	if (id)
+		event_set(&ev, id, id);
+	assert_int_equal(record_emit(record, &ev, NULL), 0);
+}
+
+/* Several execs at once end in any order; one that failed inside Cloche has no end. */
+static void test_rows(void **state)
+{
+	static const struct {
+		int64_t ends[3];
+		const char *finds;
+	} cases[] = {
+		{{1, 2, 3}, ""},
+		{{3, 1, 2}, ""},
+		{{1, 1, 2}, "log.jsonl line 9 is row 1, which stands there already or is none\n"},
+		{{4, 1, 2}, "row 3 of the execs is missing: row 4 comes next\n"},
+	};
+	struct place *place = *state;
+	struct verify_options options = {.key_b64 = hostkey_public_b64(place->key)};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static const char *const names[] = {"ex_1", "ex_2", "ex_3"};
+		struct record *record = begin(place);
+		struct verify_result result;
+
+		for (int k = 0; k < 3; k++)
+			emit_row(record, EVENT_EXEC_START, names[k], k + 1);
+		emit_row(record, EVENT_EXEC_START, "ex_4", 4);
+		emit_row(record, EVENT_SANDBOX_ERROR, "ex_4", 0);
+		for (int k = 0; k < 3; k++)
+			emit_row(record, EVENT_EXEC_END, names[k], cases[i].ends[k]);
+		seal(place, record, RECORD_FINAL);
+		record_free(record);
+		verify(place, &options, &result);
+		assert_string_equal(result.findings.p ? result.findings.p : "", cases[i].finds);
+		verify_result_done(&result);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rewritten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_knowledge, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_rows, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
