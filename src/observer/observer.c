@@ -23,12 +23,13 @@
 #include "util/fdio.h"
 #include "util/mem.h"
 
-#define RING_SMALL    (256u << 10)
-#define RING_BIG      (4u << 20)
-#define RING_MIN      4096u
-#define RELEASE_EVERY 64   /* records read before their room is given back */
-#define STATUS_MAX    8192 /* of /proc/PID/status */
-#define BUSY_US       20   /* a record that is being written: looked at again after this */
+#define SLOTS_WITH_RING 4 /* that may keep theirs when nobody uses them */
+#define RING_SMALL      (256u << 10)
+#define RING_BIG        (4u << 20)
+#define RING_MIN        4096u
+#define RELEASE_EVERY   64   /* records read before their room is given back */
+#define STATUS_MAX      8192 /* of /proc/PID/status */
+#define BUSY_US         20   /* a record that is being written: looked at again after this */
 
 struct observer {
 	struct programs programs;
@@ -194,6 +195,14 @@ static void wait_for_swap(struct observer *o)
 		scoped_close(&o->swap.fd);
 }
 
+/* Taking a ring out of its slot waits some ms until no program can hold it, and a process cannot end before that:
+ * longer than all the rest of a short run's end. A small ring in one of the first slots stays there instead, written
+ * to by nobody, for the slot's next user to replace. */
+static bool may_leave_ring(const struct observer *o)
+{
+	return ring_size(o->ring) <= RING_SMALL && o->programs.slot < SLOTS_WITH_RING;
+}
+
 void observer_free(struct observer *o)
 {
 	if (!o)
@@ -204,7 +213,8 @@ void observer_free(struct observer *o)
 		for (size_t i = 0; i < o->n_namespaces; i++)
 			(void)bpf_map_delete_elem(o->programs.namespaces_fd, &o->namespaces[i]);
 		wait_for_swap(o);
-		(void)programs_set_ring(&o->programs, -1, NULL);
+		if (!may_leave_ring(o))
+			(void)programs_set_ring(&o->programs, -1, NULL);
 		programs_unpin_rings(&o->programs, o->id);
 	}
 	programs_close(&o->programs);
