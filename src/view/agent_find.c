@@ -100,12 +100,21 @@ static bool is_same_program(const struct process_node *agent, const struct proce
 	return (script.len && slice_eq(script, other)) || is_multiprocessing(node);
 }
 
+/* What a wrapper replaced itself by. */
+static const struct process_node *behind_wrapper(const struct process_node *node)
+{
+	while (is_wrapper(node) && node->first_child && node->first_child->before == node)
+		node = node->first_child;
+	return node;
+}
+
 /* Whether node is the agent again and no command of it. */
 static bool is_agent_again(
 	const struct process_node *agent, const struct process_node *node, enum command_shape shape)
 {
 	if (node->before == agent)
 		return shape != COMMAND_STRING;
+	node = behind_wrapper(node);
 	if (is_same_program(agent, node))
 		return true;
 	return program_class_is_agent(name_of(agent)) && slice_eq(name_of(agent), name_of(node));
