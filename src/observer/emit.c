@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "observer/claims.h"
 #include "observer/decode.h"
 #include "observer/resolve.h"
 #include "util/clock.h"
@@ -14,6 +15,10 @@
 #include "util/str.h"
 
 #define KNOWN_MAX 16384 /* paths that are known to exist */
+#define CLAIM_NS \
+	(1 * CLOCK_NS_PER_S) /* so long after a look a call that ended before it may be told */
+
+#define NOT_AS_SHOWN "a call's name or result is not what its file shows"
 
 /* What is known of a path: the value of the map. A folder that was made under our eyes holds nothing that we
  * do not know. */
@@ -35,6 +40,7 @@ struct emit {
 	struct exec_name *execs; /* by number; 0 is nobody's */
 	uint32_t n_execs;
 	struct map *known; /* path to itself */
+	struct claims *claims;
 	struct str names[DECODE_NAMES_MAX];
 	uint64_t told;       /* of the slot's losses */
 	uint64_t unreadable; /* records that made no sense: ours to count */
@@ -50,6 +56,7 @@ struct emit *emit_new(const struct emit_config *config)
 	e->decode = decode_new(config->start_ns, config->id_base);
 	e->resolve = resolve_new(config->root_fd);
 	e->known = map_new();
+	e->claims = claims_new();
 	emit_set_exec(e, 0, "", false, 0);
 	return e;
 }
@@ -61,6 +68,7 @@ void emit_free(struct emit *e)
 	decode_free(e->decode);
 	resolve_free(e->resolve);
 	map_free(e->known);
+	claims_free(e->claims);
 	for (size_t i = 0; i < DECODE_NAMES_MAX; i++)
 		str_done(&e->names[i]);
 	free(e->execs);
@@ -153,14 +161,6 @@ void emit_losses(struct emit *e)
 		tell_loss(e, 0, lost);
 }
 
-void emit_end_group(struct emit *e, uint64_t cgroup_id)
-{
-	emit_losses(e);
-	for (uint32_t i = 1; i < e->n_execs; i++)
-		if (e->execs[i].cgroup_id == cgroup_id)
-			e->execs[i].ended = true;
-}
-
 static void tell_blind(struct emit *e, const struct event *of, uint32_t exec, const char *reason)
 {
 	struct event ev = {.kind = EVENT_TRACE_BLIND,
@@ -171,6 +171,30 @@ static void tell_blind(struct emit *e, const struct event *of, uint32_t exec, co
 	event_set_text(&ev, reason, reason);
 	e->counts.blind++;
 	send(e, &ev, exec);
+}
+
+/* Tells the claims that nothing has borne out: those looked at before that time, or of that exec. */
+static void tell_claims(struct emit *e, int64_t before_ns, uint32_t exec)
+{
+	struct claim claim;
+
+	while (claims_pop(e->claims, before_ns, exec, &claim)) {
+		const struct event of = {
+			.guest_ns = claim.guest_ns, .pid = claim.pid, .task = claim.task};
+
+		tell_blind(e, &of, claim.exec, NOT_AS_SHOWN);
+	}
+}
+
+void emit_end_group(struct emit *e, uint64_t cgroup_id)
+{
+	emit_losses(e);
+	for (uint32_t i = 1; i < e->n_execs; i++) {
+		if (e->execs[i].cgroup_id != cgroup_id)
+			continue;
+		tell_claims(e, 0, i);
+		e->execs[i].ended = true;
+	}
 }
 
 /* ---- names ---- */
@@ -218,6 +242,7 @@ static void note_rename(struct emit *e, struct event *ev)
 	if (map_remove(e->known, ev->to))
 		event_set(ev, replaced, true);
 	(void)map_remove(e->known, ev->from);
+	claims_settle(e->claims, ev->from);
 	know(e, ev->to, &known_there);
 }
 
@@ -238,6 +263,7 @@ static void note(struct emit *e, struct event *ev)
 	} else if (ev->kind == EVENT_FILE_DELETE) {
 		resolve_name_removed(e->resolve);
 		(void)map_remove(e->known, ev->path);
+		claims_settle(e->claims, ev->path);
 	}
 }
 
@@ -255,9 +281,22 @@ static bool never_was(const struct emit *e, struct slice path)
 
 /* ---- claims ---- */
 
+/* A name that is gone when we look may have been removed since: that is told next, or the claim is. */
+static bool may_be_removed(
+	struct emit *e, const struct decoded *one, struct slice path, uint32_t exec)
+{
+	const struct claim claim = {.exec = exec,
+		.guest_ns = one->ev.guest_ns,
+		.pid = one->ev.pid,
+		.task = one->ev.task,
+		.looked_ns = clock_mono_ns() - e->config.start_ns};
+
+	return !one->made_up && claims_open(e->claims, path, &claim);
+}
+
 /* What the caller's memory and the result say may be untrue: another thread changed the text, or the
  * program's own call filter made the result up. False where the file itself says so. */
-static bool holds(struct emit *e, const struct decoded *one)
+static bool holds(struct emit *e, const struct decoded *one, uint32_t exec)
 {
 	const struct event *ev = &one->ev;
 	int64_t at = ev->guest_ns + e->config.start_ns;
@@ -273,7 +312,8 @@ static bool holds(struct emit *e, const struct decoded *one)
 		       resolve_look(e->resolve, path, at, one->made_up) != RESOLVE_OLDER;
 	case DECODE_CLAIM_EXISTS:
 		path = name_of(ev, one->names[one->n_names - 1].field);
-		return resolve_look(e->resolve, path, at, false) != RESOLVE_ABSENT;
+		return resolve_look(e->resolve, path, at, false) != RESOLVE_ABSENT ||
+		       may_be_removed(e, one, path, exec);
 	case DECODE_CLAIM_NONE:
 		break;
 	}
@@ -301,8 +341,8 @@ static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
 	}
 	if (one->unstable)
 		event_set_text(&one->ev, path_state, "unstable");
-	if (one->doubtful && !holds(e, one)) {
-		tell_blind(e, &one->ev, exec, "a call's name or result is not what its file shows");
+	if (one->doubtful && !holds(e, one, exec)) {
+		tell_blind(e, &one->ev, exec, NOT_AS_SHOWN);
 		return;
 	}
 	note(e, &one->ev);
@@ -327,6 +367,7 @@ size_t emit_record(struct emit *e, const void *record, size_t len)
 		e->at_ns = decode_get(e->decode, 0)->ev.guest_ns;
 	if ((int32_t)(head.lost - (uint32_t)e->told) > 0)
 		emit_losses(e);
+	tell_claims(e, e->at_ns - CLAIM_NS, 0);
 	for (int i = 0; i < n; i++)
 		emit_one(e, decode_get(e->decode, (size_t)i), head.exec);
 	return (size_t)n;

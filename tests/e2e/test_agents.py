@@ -104,6 +104,31 @@ os.close(folder)
 	assert table['/workspace/p/a']['written'] and table['/workspace/p/a']['renamed_from'] == '/workspace/p/a.tmp'
 
 
+def test_short_lived_folders_of_threads_leave_the_record_complete(cloche):
+	"""Node's programs lock by a folder: it may be gone before anybody can look whether it was there."""
+	run = cloche.py('''
+import os, threading
+def work(n):
+	for i in range(50):
+		os.mkdir(f'/workspace/{n}-{i}.lock')
+		os.rmdir(f'/workspace/{n}-{i}.lock')
+		os.mkdir(f'/workspace/{n}-{i}')
+		os.mkdir(f'/workspace/{n}-{i}/in')
+		os.symlink('x', f'/workspace/{n}-{i}/in/link')
+		os.rename(f'/workspace/{n}-{i}', f'/workspace/{n}-{i}.moved')
+threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+for thread in threads:
+	thread.start()
+for thread in threads:
+	thread.join()
+''')
+	assert run.code == 0, run
+	made = [event['path'] for event in run.record.events('dir.create')]
+	assert sorted(made) == sorted(f'/workspace/{n}-{i}{end}' for n in range(4) for i in range(50) for end in ('.lock', '', '/in'))
+	assert len(run.record.events('file.delete')) == len(run.record.events('file.rename')) == 200
+	assert run.record.show()['complete'] is True
+
+
 def test_handle_on_a_secret_is_no_read_until_it_is_read(cloche):
 	look = "import os; fd = os.open('/etc/passwd', os.O_PATH | os.O_NOFOLLOW); os.fstat(fd); os.readlink(f'/proc/self/fd/{fd}')"
 	run = cloche.py(look)
