@@ -148,6 +148,7 @@ static const char *folder_of(struct resolve *r, const char *dir)
 static bool is_of_process(struct slice path)
 {
 	static const char *const rests[] = {"self/", "thread-self/"};
+	size_t n_digits = 0;
 
 	if (!slice_starts(path, "/proc/"))
 		return false;
@@ -156,7 +157,9 @@ static bool is_of_process(struct slice path)
 	for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++)
 		if (slice_starts(path, rests[i]))
 			return true;
-	return false;
+	while (n_digits < path.len && path.p[n_digits] >= '0' && path.p[n_digits] <= '9')
+		n_digits++;
+	return n_digits > 0 && n_digits < path.len && path.p[n_digits] == '/';
 }
 
 /* Splits off the last part: its start, or 0 where the whole path is to be followed as a folder ("..", "."). */

@@ -104,6 +104,23 @@ os.close(folder)
 	assert table['/workspace/p/a']['written'] and table['/workspace/p/a']['renamed_from'] == '/workspace/p/a.tmp'
 
 
+def test_folder_handle_by_a_process_number_is_never_told_as_a_place(cloche):
+	"""What the kernel half does not follow is said to be unresolved; an open is known from the file itself."""
+	run = cloche.py('''
+import os
+folder = os.open('/workspace', os.O_PATH | os.O_DIRECTORY)
+base = f'/proc/{os.getpid()}/fd/{folder}'
+open(f'{base}/a', 'w').close()
+os.rename(f'{base}/a', f'{base}/b')
+os.unlink(f'{base}/b')
+''')
+	assert run.code == 0, run
+	assert run.record.file('/workspace/a')['created']
+	for event in run.record.events('file.rename') + run.record.events('file.delete'):
+		path = event.get('path') or event['from']
+		assert path.startswith('/workspace/') or event['path_unresolved'] is True
+
+
 def test_short_lived_folders_of_threads_leave_the_record_complete(cloche):
 	"""Node's programs lock by a folder: it may be gone before anybody can look whether it was there."""
 	run = cloche.py('''
