@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program cloche: finds the verb, parses by its tables, runs it. */
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +164,8 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	int at;
 
+	(void)signal(SIGCHLD, SIG_DFL); /* ignored by our starter, it would lose what helpers say */
+	(void)signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error to tell */
 	if (fdio_fill_standard() < 0)
 		return CLI_FAILURE;
 	at = find_verb(&cli, argc, argv, &err);

@@ -76,6 +76,8 @@ static void harden(void)
 	signal(SIGINT, SIG_IGN); /* a terminal's keys are for the command: the cli passes them on */
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file size limit of our starter's is an error to tell */
+	signal(SIGCHLD, SIG_DFL); /* ignored, it would lose the status of what we wait for */
 	(void)setrlimit(RLIMIT_NOFILE,
 		&files); /* fewer descriptors: fewer execs at once, said when it comes */
 	setsid();

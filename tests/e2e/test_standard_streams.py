@@ -36,6 +36,16 @@ def test_output_that_could_not_be_written_is_no_success(cloche):
 	assert b'No space left' in err
 
 
+@pytest.mark.parametrize('code', [
+	'signal.signal(signal.SIGCHLD, signal.SIG_IGN)', 'signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())',
+])
+def test_signals_that_the_caller_ignores_or_blocks_lose_no_status(cloche, code):
+	start = f'import os, signal, sys; {code}; os.execv(sys.argv[1], sys.argv[1:])'
+	done = subprocess.run([PYTHON, '-c', start, cloche.program, 'run', '-q', '--', '/bin/sh', '-c', 'exit 6'],
+		cwd=cloche.cwd, env=cloche.env(), stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+	assert done.returncode == 6, done
+
+
 @pytest.mark.parametrize('given', [b'', b'abc\n', b'abc'])
 def test_end_of_input_reaches_a_terminal_that_was_forced(cloche, given):
 	done = cloche.call('run', '-q', '-t', '--', '/bin/sh', '-c', 'stty -echo; cat; echo end', stdin=given, limit_s=20)
