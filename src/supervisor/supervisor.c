@@ -35,7 +35,7 @@ void supervisor_end(struct supervisor *sup, const char *reason)
 {
 	if (sup->end_reason)
 		return;
-	sup->end_reason = mem_dup(reason); /* lives as long as the process */
+	sup->end_reason = mem_dup(reason);
 	loop_stop(sup->loop);
 }
 
@@ -324,6 +324,7 @@ static void release(struct supervisor *sup)
 	loop_free(sup->loop);
 	free(sup->conns);
 	free(sup->execs);
+	free(sup->end_reason);
 	free(sup->dir);
 	free(sup->record_dir);
 	free(sup->changes_dir);
@@ -399,7 +400,7 @@ int supervisor_main(const struct supervisor_config *config)
 	r = start(&sup, config, &err);
 	if (r < 0) {
 		conn_answer_error(sup.conns[0], r, &err);
-		sup.end_reason = "it could not be made";
+		sup.end_reason = mem_dup("it could not be made");
 	} else {
 		conn_answer_ok(sup.conns[0], slice_of(""));
 		loop_run(sup.loop);

@@ -39,7 +39,7 @@ struct supervisor {
 	int listener;
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;
-	const char *end_reason; /* not NULL: it is ending */
+	char *end_reason; /* not NULL: it is ending */
 	bool is_paused;
 };
 
