@@ -118,7 +118,7 @@ static int remove_below(int dirfd, const char *name, dev_t dev, int depth)
 		return -ELOOP;
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return errno == ENOENT ? 0 : -errno; /* somebody else removes it, too */
 	if (fstat(fd, &st) < 0 || (dev && st.st_dev != dev)) {
 		close(fd);
 		return -EXDEV;

@@ -194,6 +194,17 @@ def test_commands_at_once_end_in_any_order_and_the_record_is_intact(own_cloche):
 	assert verified.code == 0, verified
 
 
+def test_gc_beside_runs_that_end_finds_no_fault(own_cloche):
+	own_cloche.run('/bin/true')
+	runs = [own_cloche.start('run', '-q', '--', '/bin/sh', '-c', f'exit {n}') for n in range(8)]
+	while any(process.poll() is None for process in runs):
+		done = own_cloche.call('gc')
+		assert done.code == 0, done
+	for n, process in enumerate(runs):
+		process.communicate()
+		assert process.returncode == n
+
+
 def test_clock_of_events_never_runs_backwards_and_wall_times_are_told(box):
 	for _ in range(3):
 		box.sh('/bin/true')
