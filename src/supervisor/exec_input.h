@@ -14,7 +14,7 @@ struct exec_input {
 	struct loop_io *io;
 	struct str pending;
 	size_t sent;
-	uint64_t taken; /* told to the client as {"stdin":total} */
+	uint64_t taken;          /* told to the client as {"stdin":total} */
 	bool at_end, is_in_line; /* the latter: what came last did not end its line */
 	struct conn *conn;
 };

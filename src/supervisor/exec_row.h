@@ -14,7 +14,7 @@ struct exec_row {
 	int64_t started_ns, started_wall_ms, ended_ns;
 	struct sandbox_exit exit;
 	int exec_errno; /* of an execve that failed, or of what comes before it, else 0: exit code 127 or 126 */
-	char *failure;  /* the words, where it did not come to the execve */
+	char *failure; /* the words, where it did not come to the execve */
 	bool timed_out, interrupted, slice_complete;
 	int n_left;                        /* processes still running */
 	const struct exec_stream *streams; /* two; the second unused with a terminal. NULL: none */
