@@ -143,7 +143,8 @@ void tracing_start(struct supervisor *sup)
 	tracing->observer = take(&observer);
 	sup->tracing = tracing;
 	tracing->timer = loop_timer_new(sup->loop, drain, sup);
-	tracing->io = loop_io_new(sup->loop, observer_fd(tracing->observer), LOOP_READ, on_wake, sup);
+	tracing->io =
+		loop_io_new(sup->loop, observer_fd(tracing->observer), LOOP_READ, on_wake, sup);
 	loop_timer_set(tracing->timer, 0);
 }
 
