@@ -238,7 +238,8 @@ static int64_t now_ns(void)
 {
 	struct timespec t;
 
-	(void)clock_gettime(CLOCK_REALTIME_COARSE, &t); /* the one that file times are taken from */
+	/* Not the coarse one: file times may be finer, and a file written a moment before would seem later. */
+	(void)clock_gettime(CLOCK_REALTIME, &t);
 	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
 }
 

@@ -259,7 +259,9 @@ def test_helper_that_comes_in_for_an_exec_cannot_be_caught(box):
 		n += 1
 	out, err = watcher.communicate(timeout=30)
 	assert n > 50
-	assert (watcher.returncode, out) == (0, b''), err
+	# The command's own program lies in the sandbox's layer: once it has ended, it may be written there.
+	told = [line for line in out.splitlines() if line != b'WRITABLE /usr/bin/true']
+	assert (watcher.returncode, told) == (0, []), err
 
 
 def test_record_is_not_visible_inside(cloche):
