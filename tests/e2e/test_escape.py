@@ -211,6 +211,11 @@ def tell(*words):
 	if words not in seen:
 		seen.add(words)
 		print(*words, flush=True)
+def is_own(path, file):
+	try:
+		return os.path.samestat(os.stat(path), os.fstat(file))
+	except OSError:
+		return False
 print('watching', flush=True)
 while time.time() < end:
 	for p in os.listdir('/proc'):
@@ -220,8 +225,9 @@ while time.time() < end:
 		try:
 			exe = os.readlink(f'/proc/{p}/exe')
 			file = os.open(f'/proc/{p}/exe', os.O_RDONLY)
-			os.close(os.open(f'/proc/self/fd/{file}', os.O_WRONLY))
-			tell('WRITABLE', exe)
+			if not is_own(exe, file):
+				os.close(os.open(f'/proc/self/fd/{file}', os.O_WRONLY))
+				tell('WRITABLE', exe)
 		except OSError:
 			pass
 		finally:
