@@ -103,11 +103,24 @@ static int find_prefix(const struct cli *cli, const struct record_list *list, co
 	return 0;
 }
 
+/* A whole id needs no look at all the others, of which there may be thousands. */
+static bool is_there(const struct cli *cli, const char *id)
+{
+	scoped_mem char *path = mem_printf("%s/records/%s", cli->state_dir, id);
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int records_resolve(const struct cli *cli, const char *text, char ret_id[ID_SIZE], struct err *err)
 {
 	struct record_list list;
 	int r;
 
+	if (id_is_valid("sb", text) && is_there(cli, text)) {
+		memcpy(ret_id, text, ID_SIZE);
+		return 0;
+	}
 	r = records_list(cli, &list, err);
 	if (r < 0)
 		return r;
