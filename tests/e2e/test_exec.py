@@ -314,4 +314,5 @@ def test_supervisor_is_flat_over_many_execs(box, n):
 	fds, rss = state()
 	some(n)
 	wait_for(lambda: state()[0] <= fds, 'as few descriptors as before')
-	assert state()[1] - rss < 1024
+	if 'ASAN_OPTIONS' not in os.environ:  # which keeps what was freed
+		assert state()[1] - rss < 1024
