@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "observer/claims.h"
 #include "observer/decode.h"
@@ -14,7 +15,8 @@
 #include "util/mem.h"
 #include "util/str.h"
 
-#define KNOWN_MAX 16384 /* paths that are known to exist */
+#define KNOWN_MAX   16384 /* paths that are known to exist */
+#define REUSE_EMPTY 3     /* times that the ring was empty before a number is used again */
 #define CLAIM_NS \
 	(1 * CLOCK_NS_PER_S) /* so long after a look a call that ended before it may be told */
 
@@ -33,12 +35,21 @@ struct exec_name {
 	uint64_t lost; /* told */
 };
 
+/* A number whose group has ended. Records of it may be under way until the ring was seen empty some times. */
+struct freed_number {
+	uint32_t number;
+	uint64_t n_empty; /* when it was freed */
+};
+
 struct emit {
 	struct emit_config config;
 	struct decode *decode;
 	struct resolve *resolve;
 	struct exec_name *execs; /* by number; 0 is nobody's */
 	uint32_t n_execs;
+	struct freed_number *freed; /* oldest first, from first_freed on */
+	size_t n_freed, first_freed;
+	uint64_t n_empty;  /* times that the ring was seen empty */
 	struct map *known; /* path to itself */
 	struct claims *claims;
 	struct str names[DECODE_NAMES_MAX];
@@ -72,6 +83,7 @@ void emit_free(struct emit *e)
 	for (size_t i = 0; i < DECODE_NAMES_MAX; i++)
 		str_done(&e->names[i]);
 	free(e->execs);
+	free(e->freed);
 	free(e);
 }
 
@@ -89,9 +101,30 @@ void emit_set_exec(
 	snprintf(e->execs[number].id, WIRE_ID_SIZE, "%s", exec_id ? exec_id : "");
 }
 
+static void free_number(struct emit *e, uint32_t number)
+{
+	if (e->first_freed > e->n_freed / 2) {
+		e->n_freed -= e->first_freed;
+		memmove(e->freed, e->freed + e->first_freed, e->n_freed * sizeof(*e->freed));
+		e->first_freed = 0;
+	}
+	e->freed = mem_grow(e->freed, e->n_freed + 1, sizeof(*e->freed));
+	e->freed[e->n_freed++] = (struct freed_number){.number = number, .n_empty = e->n_empty};
+}
+
+/* The oldest freed one that no record can carry any more, else a new one: the table is as long as the execs
+ * that live at once. */
+static uint32_t take_number(struct emit *e)
+{
+	if (e->first_freed == e->n_freed ||
+		e->n_empty - e->freed[e->first_freed].n_empty < REUSE_EMPTY)
+		return e->n_execs;
+	return e->freed[e->first_freed++].number;
+}
+
 uint32_t emit_add_exec(struct emit *e, const char *exec_id, bool internal, uint64_t cgroup_id)
 {
-	uint32_t number = e->n_execs;
+	uint32_t number = take_number(e);
 
 	emit_set_exec(e, number, exec_id, internal, cgroup_id);
 	return number;
@@ -161,6 +194,12 @@ void emit_losses(struct emit *e)
 		tell_loss(e, 0, lost);
 }
 
+void emit_note_empty(struct emit *e)
+{
+	emit_losses(e);
+	e->n_empty++;
+}
+
 static void tell_blind(struct emit *e, const struct event *of, uint32_t exec, const char *reason)
 {
 	struct event ev = {.kind = EVENT_TRACE_BLIND,
@@ -193,6 +232,8 @@ void emit_end_group(struct emit *e, uint64_t cgroup_id)
 		if (e->execs[i].cgroup_id != cgroup_id)
 			continue;
 		tell_claims(e, 0, i);
+		if (!e->execs[i].ended)
+			free_number(e, i);
 		e->execs[i].ended = true;
 	}
 }

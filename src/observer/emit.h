@@ -28,7 +28,7 @@ struct emit *emit_new(const struct emit_config *config);
 void emit_free(struct emit *emit);
 SCOPED_TYPE(emit)
 
-/* Names an exec number; add gives the next one, set is for numbers given by somebody else. */
+/* Names an exec number; add gives one that is free, set is for numbers given by somebody else. */
 uint32_t emit_add_exec(struct emit *emit, const char *exec_id, bool internal, uint64_t cgroup_id);
 void emit_set_exec(
 	struct emit *emit, uint32_t number, const char *exec_id, bool internal, uint64_t cgroup_id);
@@ -40,6 +40,8 @@ size_t emit_record(struct emit *emit, const void *record, size_t len);
 
 /* Emits what was lost since the last time, where anything was. */
 void emit_losses(struct emit *emit);
+/* The ring was read to its end: tells losses, and that records of ended groups have all come. */
+void emit_note_empty(struct emit *emit);
 
 const struct observer_counts *emit_counts(const struct emit *emit);
 

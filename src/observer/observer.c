@@ -349,7 +349,7 @@ static int drain_some(struct observer *o, size_t max_events)
 	}
 	ring_release(o->ring);
 	if (r == 0)
-		emit_losses(o->emit);
+		emit_note_empty(o->emit);
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
 }
 
