@@ -257,5 +257,5 @@ int create_options_finish(struct create_options *o, const struct cli *cli, struc
 		return r;
 	o->spec->owner_uid = cli->uid;
 	o->spec->owner_gid = cli->gid;
-	return spec_check(o->spec, cli->state_dir, err);
+	return spec_check(o->spec, cli->state_dir, cli->run_dir, err);
 }

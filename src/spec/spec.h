@@ -91,8 +91,10 @@ int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
 int spec_apply(struct spec *spec, struct slice json, struct err *err);
 
 /* Checks what can be known without making anything: mounts exist and are not doubled, the rootfs is one
- * (has bin or usr/bin), limits are sane, no mount shows Cloche's state (state_dir). One clear sentence. */
-int spec_check(const struct spec *spec, const char *state_dir, struct err *err);
+ * (has bin or usr/bin), limits are sane, none shows what is Cloche's own (its state, and what it pins in run_dir).
+ * One clear sentence. */
+int spec_check(
+	const struct spec *spec, const char *state_dir, const char *run_dir, struct err *err);
 
 enum spec_exec_kind {
 	SPEC_EXEC_ARGV,

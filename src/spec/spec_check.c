@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks of a spec that need nothing made. Hosts change between here and the mount: whoever mounts
- * opens again and checks what it opened. */
+/* The checks of a spec that need nothing made. Hosts change between here and the mount: whoever mounts follows
+ * no link that is new in a path. */
 #include <errno.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -16,6 +16,12 @@
 #define BUFFER_MAX    (4LL << 30)
 #define CPU_MILLI_MIN 10
 #define PIDS_MIN      2 /* process 1 and a command */
+
+/* Folders of the host that are Cloche's: nothing inside may see them. */
+enum { OWN_STATE, OWN_RUN, OWN_N };
+struct own {
+	const char *dirs[OWN_N];
+};
 
 /* Places inside that are ours to fill. */
 static const char *const kept_places[] = {"/", "/proc", "/sys", "/dev"};
@@ -33,10 +39,35 @@ static int check_limits(const struct spec *spec, struct err *err)
 	return 0;
 }
 
-static bool shows(const char *folder, const char *state_dir)
+/* Whether folder is path or one of those above it. Also by another name (a bind mount), where the kernel calls
+ * both the same. */
+static bool lies_in(const char *path, const char *folder)
 {
-	return path_is_beneath(slice_of(state_dir), slice_of(folder)) ||
-	       path_is_beneath(slice_of(folder), slice_of(state_dir));
+	scoped_mem char *at = mem_dup(path);
+	struct stat wanted, st;
+
+	if (path_is_beneath(slice_of(path), slice_of(folder)))
+		return true;
+	if (stat(folder, &wanted) < 0)
+		return false;
+	for (;;) {
+		char *slash = strrchr(at, '/');
+
+		if (stat(at, &st) == 0 && st.st_dev == wanted.st_dev && st.st_ino == wanted.st_ino)
+			return true;
+		if (!slash || !at[1])
+			return false;
+		slash[slash == at] = '\0';
+	}
+}
+
+/* Which of our own folders this one would show, or NULL. */
+static const char *shown_by(const char *folder, const struct own *own)
+{
+	for (size_t i = 0; i < OWN_N; i++)
+		if (lies_in(own->dirs[i], folder) || lies_in(folder, own->dirs[i]))
+			return own->dirs[i];
+	return NULL;
 }
 
 static bool has_folder(const char *root, const char *name)
@@ -48,8 +79,9 @@ static bool has_folder(const char *root, const char *name)
 	return lstat(path, &st) == 0 && (S_ISDIR(st.st_mode) || S_ISLNK(st.st_mode));
 }
 
-static int check_rootfs(const char *rootfs, const char *state_dir, struct err *err)
+static int check_rootfs(const char *rootfs, const struct own *own, struct err *err)
 {
+	const char *shown;
 	struct stat st;
 
 	if (rootfs[0] != '/')
@@ -58,12 +90,12 @@ static int check_rootfs(const char *rootfs, const char *state_dir, struct err *e
 		return err_set(err, -errno, "rootfs '%s': %m", rootfs);
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, -ENOTDIR, "rootfs '%s' is not a folder", rootfs);
-	if (shows(rootfs, state_dir))
+	shown = shown_by(rootfs, own);
+	if (shown)
 		return err_set(err, -EINVAL,
 			"rootfs '%s' would show Cloche's own state in %s inside: choose a folder "
-			"apart "
-			"from it",
-			rootfs, state_dir);
+			"apart from it",
+			rootfs, shown);
 	if (!has_folder(rootfs, "bin") && !has_folder(rootfs, "usr/bin"))
 		return err_set(err, -EINVAL,
 			"rootfs '%s' is no root filesystem: it has neither bin nor usr/bin",
@@ -98,8 +130,9 @@ static bool is_kernel_place(const char *host)
 	return false;
 }
 
-static int check_mount(const struct spec_mount *m, const char *state_dir, struct err *err)
+static int check_mount(const struct spec_mount *m, const struct own *own, struct err *err)
 {
+	const char *shown;
 	struct stat st;
 
 	if (m->host[0] != '/')
@@ -116,18 +149,19 @@ static int check_mount(const struct spec_mount *m, const char *state_dir, struct
 		return err_set(err, -ENOTDIR,
 			"mount of '%s': only a folder can be cow, use ro or rw for a file",
 			m->host);
-	if (shows(m->host, state_dir))
+	shown = shown_by(m->host, own);
+	if (shown)
 		return err_set(err, -EINVAL,
 			"mount of '%s' would show Cloche's own state in %s inside: mount a folder "
 			"apart from it",
-			m->host, state_dir);
+			m->host, shown);
 	return 0;
 }
 
-static int check_mounts(const struct spec *spec, const char *state_dir, struct err *err)
+static int check_mounts(const struct spec *spec, const struct own *own, struct err *err)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++) {
-		int r = check_mount(&spec->mounts[i], state_dir, err);
+		int r = check_mount(&spec->mounts[i], own, err);
 
 		if (r == 0)
 			r = check_guest(spec, i, err);
@@ -150,17 +184,18 @@ static int check_texts(const struct spec *spec, struct err *err)
 	return 0;
 }
 
-int spec_check(const struct spec *spec, const char *state_dir, struct err *err)
+int spec_check(const struct spec *spec, const char *state_dir, const char *run_dir, struct err *err)
 {
-	scoped_mem char *real = realpath(state_dir, NULL);
-	const char *state =
-		real ? real : state_dir; /* not made yet: nothing to hide behind a link */
+	scoped_mem char *state = realpath(state_dir, NULL), *run = realpath(run_dir, NULL);
+	/* Not made yet: nothing to hide behind a link. */
+	const struct own own = {
+		.dirs = {[OWN_STATE] = state ? state : state_dir, [OWN_RUN] = run ? run : run_dir}};
 	int r;
 
 	r = check_texts(spec, err);
 	if (r == 0)
 		r = check_limits(spec, err);
 	if (r == 0 && spec->rootfs)
-		r = check_rootfs(spec->rootfs, state, err);
-	return r < 0 ? r : check_mounts(spec, state, err);
+		r = check_rootfs(spec->rootfs, &own, err);
+	return r < 0 ? r : check_mounts(spec, &own, err);
 }

@@ -384,6 +384,27 @@ static const struct check_case check_cases[] = {
 		.guest = "/w",
 		.why = "mount of '@/state/records' would show Cloche's own state in @/state "
 		       "inside: mount a folder apart from it"},
+	{.host = "@/alias/records",
+		.guest = "/w",
+		.why = "mount of '@/alias/records' would show Cloche's own state in @/state "
+		       "inside: mount a folder apart from it"},
+	{.host = "@/alias",
+		.guest = "/w",
+		.why = "mount of '@/alias' would show Cloche's own state in @/state inside: mount "
+		       "a folder apart from it"},
+	{.host = "@/above",
+		.guest = "/w",
+		.why = "mount of '@/above' would show Cloche's own state in @/state inside: mount "
+		       "a folder apart from it"},
+	{.host = "@/run/cloche/bpf",
+		.guest = "/w",
+		.why = "mount of '@/run/cloche/bpf' would show Cloche's own state in "
+		       "@/run/cloche inside: mount a folder apart from it"},
+	{.host = "@/run",
+		.guest = "/w",
+		.why = "mount of '@/run' would show Cloche's own state in @/run/cloche inside: "
+		       "mount a folder apart from it"},
+	{.host = "@/run/other", .guest = "/w"},
 	{.host = "/sys",
 		.guest = "/w",
 		.why = "mount of '/sys': the host's /proc, /sys and /dev stay outside"},
@@ -420,6 +441,7 @@ static void check_one(const struct check_case *c, const char *dir)
 {
 	scoped(spec) struct spec *spec = spec_new();
 	scoped_mem char *state_dir = fill("@/state", dir), *why = NULL;
+	scoped_mem char *run_dir = fill("@/run/cloche", dir);
 	scoped_mem char *host = fill(c->host ? c->host : "", dir);
 	struct err err = {0};
 	int r;
@@ -434,7 +456,7 @@ static void check_one(const struct check_case *c, const char *dir)
 	spec->pids_max = c->pids;
 	if (c->buffer)
 		spec->buffer_bytes = c->buffer;
-	r = spec_check(spec, state_dir, &err);
+	r = spec_check(spec, state_dir, run_dir, &err);
 	if (!c->why) {
 		assert_string_equal(err.msg, "");
 		assert_int_equal(r, 0);
@@ -448,10 +470,13 @@ static void check_one(const struct check_case *c, const char *dir)
 static void test_check(void **state)
 {
 	char dir[] = "/tmp/cloche-spec-XXXXXX";
-	scoped_mem char *pipe = NULL, *file = NULL, *link = NULL;
+	scoped_mem char *pipe = NULL, *file = NULL, *link = NULL, *own = NULL, *alias = NULL,
+			*above = NULL;
 
 	assert_non_null(mkdtemp(dir));
 	make(dir, "state/records");
+	make(dir, "run/cloche/bpf");
+	make(dir, "run/other");
 	make(dir, "src");
 	make(dir, "root/usr/bin");
 	make(dir, "linkroot");
@@ -461,6 +486,12 @@ static void test_check(void **state)
 	assert_int_equal(mkfifo(pipe, 0600), 0);
 	assert_int_equal(close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
 	assert_int_equal(symlink("/usr/bin", link), 0);
+	/* Other names, as a bind mount gives them. */
+	own = fill("@/state", dir);
+	alias = fill("@/alias", dir);
+	above = fill("@/above", dir);
+	assert_int_equal(symlink(own, alias), 0);
+	assert_int_equal(symlink(dir, above), 0);
 	for (size_t i = 0; i < LEN(check_cases); i++)
 		check_one(&check_cases[i], dir);
 	assert_int_equal(path_remove_all(AT_FDCWD, dir), 0);
