@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/scoped.h"
@@ -14,10 +16,17 @@
 
 int kmount_clone(const char *path, uint64_t attrs, int userns_fd, struct err *err)
 {
-	scoped_fd int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+	scoped_fd int at = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)), fd = -1;
 	struct mount_attr attr = {.attr_set = attrs};
 	int r;
 
+	if (at < 0 && errno == ELOOP)
+		return err_set(
+			err, -ELOOP, "'%s' is not what it was: a link is in its way now", path);
+	if (at < 0)
+		return err_set(err, -errno, "open '%s': %m", path);
+	fd = open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "copy the mount of '%s': %m", path);
 	if (userns_fd >= 0) {

@@ -8,7 +8,8 @@
 #include "util/err.h"
 
 /* A copy of the mount at path, attached nowhere, without the mounts below it. attrs are MOUNT_ATTR_*;
- * userns_fd maps its ids, -1 for none. Returns a descriptor. The sentence names path. */
+ * userns_fd maps its ids, -1 for none. path has no links: one that is there now was put there after it was checked,
+ * and is refused. Returns a descriptor. The sentence names path. */
 int kmount_clone(const char *path, uint64_t attrs, int userns_fd, struct err *err);
 
 struct kmount_option {

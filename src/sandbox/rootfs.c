@@ -51,21 +51,25 @@ static void add_layer(struct rootfs *rootfs, const char *prefix, const char *gue
 
 int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err)
 {
-	char *skeleton = NULL;
+	scoped_mem char *skeleton = NULL, *real = NULL;
 	struct stat st;
 	int r;
 
 	*rootfs = (struct rootfs){.lock_fd = -1};
 	if (path) {
-		if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		real = realpath(path, NULL);
+		if (!real || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
 			return err_set(err, -ENOTDIR, "root filesystem '%s': no such folder", path);
-		add_layer(rootfs, ROOT, "/", mem_dup(path));
+		add_layer(rootfs, ROOT, "/", take(&real));
 		return 0;
 	}
 	r = skel_open(state_dir, &skeleton, &rootfs->lock_fd, err);
 	if (r < 0)
 		return r;
-	add_layer(rootfs, ROOT, "/", skeleton);
+	real = realpath(skeleton, NULL);
+	if (!real)
+		return err_set(err, -errno, "find '%s': %m", skeleton);
+	add_layer(rootfs, ROOT, "/", take(&real));
 	for (size_t i = 0; i < LEN(host_layers); i++) {
 		const struct rootfs_layer *l = &host_layers[i];
 
