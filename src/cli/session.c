@@ -23,10 +23,8 @@ static int gone(const struct session *session, struct err *err)
 
 void session_serve_seal(struct session *session)
 {
-	struct err ignored; /* the supervisor asks again, or marks its record as unsigned */
+	struct err ignored; /* the supervisor goes on, and its record stays without an end for gc */
 
-	if (!session->key && hostkey_open(session->cli->state_dir, &session->key, &ignored) < 0)
-		return;
 	if (seal_serve_one(session->seal_fd, session->key, session->cli->state_dir, session->id,
 		    &ignored) < 0) {
 		close(session->seal_fd);
@@ -111,25 +109,38 @@ static void enter_ledger(const struct session *session, const struct spec *spec)
 	(void)ledger_append(session->cli->state_dir, &line, &ignored);
 }
 
-int session_start(
-	struct session *session, const struct cli *cli, const struct spec *spec, struct err *err)
+static int launch(struct session *session, const struct spec *spec, struct err *err)
 {
+	const struct cli *cli = session->cli;
 	struct launch launch;
 	int r = launch_start(cli->state_dir, cli->run_dir, spec, &launch, err);
 
-	*session = (struct session){.cli = cli, .seal_fd = -1};
 	if (r < 0)
 		return r;
 	memcpy(session->id, launch.id, sizeof(session->id));
 	session->client = client_adopt(launch.control_fd);
 	session->seal_fd = launch.seal_fd;
 	session->pid = launch.pid;
-	/* While it is being made we have the time to wake the key. */
-	r = hostkey_open(cli->state_dir, &session->key, err);
+	return 0;
+}
+
+int session_start(
+	struct session *session, const struct cli *cli, const struct spec *spec, struct err *err)
+{
+	int r = launch_make_state(cli->state_dir, err);
+
+	*session = (struct session){.cli = cli, .seal_fd = -1};
+	/* First, so that a key that is broken leaves nothing to clear away. */
 	if (r == 0)
-		(void)hostkey_warm(session->key); /* the first signature says what is wrong */
+		r = hostkey_open(cli->state_dir, &session->key, err);
 	if (r == 0)
+		r = launch(session, spec, err);
+	if (r == 0) {
+		/* While it is being made we have the time to wake the key; the first signature says
+		 * what is wrong with it. */
+		(void)hostkey_warm(session->key);
 		r = take_answer(session, NULL, err);
+	}
 	if (r < 0) {
 		session_done(session);
 		return r;

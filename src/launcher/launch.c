@@ -198,10 +198,8 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 {
 	struct launch launch = {.control_fd = -1, .seal_fd = -1};
 	scoped_fd int lock = -1;
-	int r = launch_make_state(state_dir, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	id_new("sb", launch.id);
 	r = lock = make_folders(state_dir, launch.id, err);
 	if (r >= 0)

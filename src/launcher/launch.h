@@ -16,7 +16,7 @@ struct launch {
 	pid_t pid;   /* our child */
 };
 
-/* Makes the state folder where it is missing. Does not wait for the sandbox. The caller owns both descriptors
+/* In a state that launch_make_state() has made. Does not wait for the sandbox. The caller owns both descriptors
  * and waits for pid when its side of control_fd has ended. */
 int launch_start(const char *state_dir, const char *run_dir, const struct spec *spec,
 	struct launch *ret_launch, struct err *err);

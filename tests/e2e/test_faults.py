@@ -261,6 +261,13 @@ def test_record_that_is_garbage_is_refused_in_one_sentence(cloche):
 		kept.rename(record)
 
 
+def test_broken_host_key_is_told_before_anything_is_made(own_cloche):
+	(own_cloche.state / 'host.key').write_text('no key\n')
+	done = own_cloche.call('run', '--', '/bin/true')
+	assert done.code == 125 and 'host.key' in done.err and done.duration_s < 3, done
+	assert own_cloche.ids() == set()
+
+
 def test_exec_into_a_frozen_sandbox_hangs_nobody(box):
 	assert box.cloche.call('pause', box.id).code == 0
 	begin = time.monotonic()
