@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/attach.h"
+#include "cli/caller_file.h"
 #include "cli/pending.h"
 #include "cli/run_options.h"
 
@@ -18,25 +19,11 @@
 
 #define FAIL_ON_STATUS 123
 
-/* A file of the caller's: made with his rights only, where we are root for him. */
-static int write_file(const struct cli *cli, const char *path, struct slice text, struct err *err)
-{
-	scoped_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	int r;
-
-	if (fd < 0)
-		return err_set(err, -errno, "write '%s': %m", path);
-	if (fchown(fd, cli->uid, cli->gid) < 0 && errno != EPERM)
-		return err_set(err, -errno, "give '%s' to its owner: %m", path);
-	r = fdio_write_all(fd, text.p, text.len);
-	return r < 0 ? err_set(err, r, "write '%s': %m", path) : 0;
-}
-
 static int write_id(const struct cli *cli, const char *path, const char *id, struct err *err)
 {
 	scoped_mem char *line = mem_printf("%s\n", id);
 
-	return path ? write_file(cli, path, slice_of(line), err) : 0;
+	return path ? caller_file_write(cli, path, slice_of(line), err) : 0;
 }
 
 static int stop(struct session *session, struct err *err)
@@ -69,7 +56,7 @@ static int conclude(const struct cli *cli, const struct run_options *o, const ch
 	}
 	if (r == 0 && o->markdown_file) {
 		summary_source_write(source, SUMMARY_FORM_MARKDOWN, false, &markdown);
-		r = write_file(cli, o->markdown_file, str_slice(&markdown), err);
+		r = caller_file_write(cli, o->markdown_file, str_slice(&markdown), err);
 	}
 	if (r < 0)
 		return r;

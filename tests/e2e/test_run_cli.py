@@ -6,6 +6,7 @@ import pathlib
 import re
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
@@ -142,6 +143,24 @@ def test_last_and_short_ids(cloche):
 def test_fail_on(cloche, project, condition, script, code):
 	(project / '.env').write_text('SECRET=1')
 	assert cloche.sh(script, options=('--fail-on', condition, '-w', str(project))).code == code
+
+
+def test_files_of_the_caller_are_made_with_his_rights_and_through_no_link(own_cloche, tmp_path):
+	caller = {'SUDO_UID': '65534', 'SUDO_GID': '65534'}
+	target = tmp_path / 'target'
+	target.write_text('kept')
+	(own_cloche.cwd / 'link').symlink_to(target)
+	for name, env, says in (('link', {}, 'is a link'), ('link', caller, 'Permission denied'),
+			('new', caller, 'Permission denied')):
+		done = own_cloche.call('run', '--markdown-file', own_cloche.cwd / name, '-w', '/', '--', '/bin/true', env=env)
+		assert done.code == 125 and says in done.err, done
+	assert target.read_text() == 'kept' and not (own_cloche.cwd / 'new').exists()
+	with tempfile.TemporaryDirectory() as folder:
+		os.chown(folder, 65534, 65534)
+		path = pathlib.Path(folder) / 'm.md'
+		assert own_cloche.call('run', '--markdown-file', path, '--', '/bin/true', env=caller).code == 0
+		assert (path.stat().st_uid, path.stat().st_gid) == (65534, 65534)
+		assert path.read_text().startswith('#')
 
 
 def test_markdown_file(cloche, tmp_path):
