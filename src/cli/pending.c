@@ -242,6 +242,18 @@ int pending_enter_ledger(
 	return ledger_append(cli->state_dir, &line, err);
 }
 
+int pending_enter_applied(
+	const struct cli *cli, const char *id, size_t n_files, int r, struct err *err)
+{
+	struct err ignored;
+	int entered;
+
+	if (n_files == 0)
+		return r;
+	entered = pending_enter_ledger(cli, id, "apply", n_files, r < 0 ? &ignored : err);
+	return r < 0 ? r : entered;
+}
+
 int pending_drop_settled(struct pending *pending, struct err *err)
 {
 	int r = pending->is_live ? 0 : discard_empty_set(pending->set, err);
@@ -254,7 +266,7 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 	const struct apply_options options = {0};
 	struct pending pending;
 	scoped_str struct str text = {0};
-	size_t n_done = 0;
+	size_t n_done = 0, n_refused = 0;
 	int r = pending_open(cli, id, true, &pending, err);
 
 	for (size_t i = 0; r == 0 && i < pending.list.n; i++) {
@@ -264,15 +276,15 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 			continue;
 		r = apply_changes(pending.set, pending.list.roots[i], &options, &report, err);
 		n_done += report.counts[APPLY_DONE] + report.counts[APPLY_LESS];
+		n_refused += report.counts[APPLY_REFUSED];
 		apply_notes_add(&text, &report, false);
 		apply_report_done(&report);
 	}
-	if (n_done > 0 && r == 0)
-		r = pending_enter_ledger(cli, pending.id, "apply", n_done, err);
+	r = pending_enter_applied(cli, pending.id, n_done, r, err);
 	if (r == 0 && pending.set)
 		r = pending_drop_settled(&pending, err);
 	if (text.len > 0)
 		(void)fdio_write_all(STDERR_FILENO, text.p, text.len);
 	pending_done(&pending);
-	return r;
+	return r < 0 ? r : n_refused > 0;
 }

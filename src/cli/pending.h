@@ -42,11 +42,16 @@ void pending_paths_free(struct pending_paths *paths, size_t n_roots);
 /* Removes a change set of which nothing is left to apply; not while the sandbox runs. */
 int pending_drop_settled(struct pending *pending, struct err *err);
 
-/* Takes all over, as run --apply does; says on stderr what stayed behind. */
+/* Takes all over, as run --apply does; says on stderr what stayed behind. 1 where something was refused, else 0. */
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err);
 
 /* Who did what to the change set goes into the ledger. */
 int pending_enter_ledger(
 	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err);
+
+/* What an apply that ended with r took over goes there too, also where the rest failed. Returns r, else the
+ * ledger's own error. */
+int pending_enter_applied(
+	const struct cli *cli, const char *id, size_t n_files, int r, struct err *err);
 
 #endif

@@ -114,8 +114,7 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 		r = apply_roots(cli, o, pending, paths, &totals, err);
 	pending_paths_free(paths, pending->list.n);
 	done = totals.counts[APPLY_DONE] + totals.counts[APPLY_LESS];
-	if (done > 0 && r == 0)
-		r = pending_enter_ledger(cli, pending->id, "apply", done, err);
+	r = pending_enter_applied(cli, pending->id, done, r, err);
 	if (r == 0 && pending->set)
 		r = pending_drop_settled(pending, err);
 	if (print_totals(cli, &totals, r < 0 ? &ignored : err) < 0 && r >= 0)

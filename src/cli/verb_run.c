@@ -72,6 +72,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	struct attach_outcome outcome = {0};
 	struct session session;
 	char id[ID_SIZE];
+	bool is_refused = false;
 	int r = run_options_finish(o, cli, args, n_args, err);
 
 	if (r < 0)
@@ -92,10 +93,13 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0 && is_to_apply(o, outcome.exit_status)) {
 		session_done(&session); /* changes of a sandbox that is there are not taken over */
 		r = pending_apply_all(cli, id, err);
+		is_refused = r > 0;
 	}
 	/* The summary is made while the supervisor clears away. */
 	if (r >= 0)
 		r = conclude(cli, o, id, outcome.exit_status, err);
+	if (r == 0 && is_refused)
+		r = CLI_NO;
 	session_done(&session);
 	return r;
 }

@@ -162,6 +162,15 @@ def test_apply_at_the_end_of_a_run(cloche, tree, option, code, taken):
 	assert (tree / 'edit').read_text() == ('after\n' if taken else 'before\n')
 
 
+@pytest.mark.parametrize('code, status', [(0, 1), (3, 3)])
+def test_apply_at_the_end_says_by_its_status_that_something_was_refused(cloche, tree, code, status):
+	os.chown(tree / 'edit', 1234, 1234)
+	run = cloche.sh(f'echo after > edit; echo new > add; exit {code}', options=('--apply', '-w', str(tree)))
+	assert run.code == status, run
+	assert 'refused' in run.err and 'edit' in run.err
+	assert (tree / 'edit').read_text() == 'before\n' and (tree / 'add').read_text() == 'new\n'
+
+
 def test_moved_folder_is_applied_whole(cloche, tree):
 	run = edited(cloche, tree, 'mv sub subway; echo more > subway/more')
 	assert cloche.call('apply', run.record.id).code == 0
