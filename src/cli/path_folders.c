@@ -2,11 +2,12 @@
 /* A program found in PATH is rarely alone: ~/.local/bin/tool links to ~/.local/share/tool/versions/2, node's
  * npm to ../lib. For each link that leads out of its folder, the part of the target's path just below what
  * both have in common is shown too - one step further where that part is a collection (~/.local/share holds
- * key rings). Some tool managers keep scripts in PATH that start what lies in a home of their own: a table. */
+ * key rings). Only programs count, and some folders never do: see may_bring(). Some tool managers keep scripts in PATH that start what lies in a home of their own: a table. */
 #include "cli/path_folders.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -26,6 +27,9 @@
 /* What the host view holds already. */
 static const char *const system_folders[] = {
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"};
+
+/* What no link in a PATH folder brings in. */
+static const char *const closed_folders[] = {"/proc", "/sys", "/dev", "/etc", "/boot", "/root"};
 
 /* Folders that hold many programs' things. */
 static const char *const collections[] = {"share", "opt", ".local", ".config", ".cache"};
@@ -131,6 +135,38 @@ static char *part_to_show(const struct adding *a, const char *folder, const char
 	return mem_copy(target, end);
 }
 
+static bool is_closed(const struct adding *a, const char *part)
+{
+	for (size_t i = 0; i < sizeof(closed_folders) / sizeof(closed_folders[0]); i++)
+		if (is_beneath(part, closed_folders[i]) && !is_beneath(a->home, closed_folders[i]))
+			return true;
+	return false;
+}
+
+/* Whether one of its folders has a name that --hide denies. */
+static bool is_hidden(const struct spec *spec, const char *part)
+{
+	scoped_mem char *copy = mem_dup(part);
+	char *rest = copy, *name;
+
+	while ((name = strsep(&rest, "/")))
+		for (size_t i = 0; i < spec->hide.n; i++)
+			if (fnmatch(spec->hide.items[i], name, 0) == 0)
+				return true;
+	return false;
+}
+
+/* What runs inside may have made the link, where it writes to that folder or its work was taken over: so it brings
+ * in a program's folder only, and nothing that is the system's own, a whole top folder, or denied. */
+static bool may_bring(const struct adding *a, const char *target, const char *part)
+{
+	struct stat st;
+
+	if (stat(target, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+		return false;
+	return *part && strchr(part + 1, '/') && !is_closed(a, part) && !is_hidden(a->spec, part);
+}
+
 static void show_target(struct adding *a, const char *folder, int fd, const char *name)
 {
 	scoped_mem char *link = mem_printf("/proc/self/fd/%d/%s", fd, name),
@@ -140,7 +176,8 @@ static void show_target(struct adding *a, const char *folder, int fd, const char
 	if (!target || is_system(target) || is_beneath(target, folder) || is_shown(a, target))
 		return;
 	part = part_to_show(a, folder, target);
-	show(a, part, part);
+	if (may_bring(a, target, part))
+		show(a, part, part);
 }
 
 static void show_links(struct adding *a, const char *folder)

@@ -21,10 +21,11 @@
 static const char *const folders[] = {"@/home/.local/bin", "@/home/.local/share/claude/versions",
 	"@/home/.local/share/keyrings", "@/home/.nvm/v20/bin", "@/home/.nvm/v20/lib/npm",
 	"@/home/.cargo/bin", "@/home/.rustup", "@/home/.pyenv/shims", "@/home/.pyenv/libexec",
-	"@/home/bin", "@/home/project/tool", "@/state/records", "@/tools", "@/apart/x/y"};
+	"@/home/bin", "@/home/project/tool", "@/state/records", "@/tools", "@/apart/x/y",
+	"@/apart/data", "@/apart/.ssh"};
 static const char *const files[] = {"@/home/.local/share/claude/versions/2",
 	"@/home/.nvm/v20/lib/npm/cli.js", "@/home/project/tool/run", "@/home/loose",
-	"@/apart/x/y/prog"};
+	"@/apart/x/y/prog", "@/apart/.ssh/prog"};
 static const char *const links[][2] = {
 	{"../share/claude/versions/2", "@/home/.local/bin/claude"},
 	{"../lib/npm/cli.js", "@/home/.nvm/v20/bin/npm"},
@@ -33,6 +34,11 @@ static const char *const links[][2] = {
 	{"../loose", "@/home/bin/loose"}, /* its folder is the home */
 	{"@/apart/x/y/prog", "@/tools/prog"},
 	{"nowhere", "@/tools/dangling"},
+	/* as what runs inside may leave them behind */
+	{"@/apart/data/key", "@/tools/no-program"},
+	{"@/apart/.ssh/prog", "@/tools/hidden"},
+	{"/etc/passwd", "@/tools/of-the-system"},
+	{"/proc/self/environ", "@/tools/of-the-kernel"},
 	{"tools", "@/named"},
 };
 
@@ -82,6 +88,8 @@ static char *fill(const char *text, const char *dir)
 
 static void make_tree(const char *dir)
 {
+	scoped_mem char *key = NULL;
+
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		scoped_mem char *path = fill(folders[i], dir);
 
@@ -92,6 +100,8 @@ static void make_tree(const char *dir)
 
 		assert_int_equal(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755)), 0);
 	}
+	key = fill("@/apart/data/key", dir);
+	assert_int_equal(close(open(key, O_CREAT | O_WRONLY | O_CLOEXEC, 0644)), 0);
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		scoped_mem char *target = fill(links[i][0], dir), *path = fill(links[i][1], dir);
 
