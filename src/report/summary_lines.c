@@ -250,7 +250,9 @@ static void add_commands(
 	add_odd(out, summary->execs.oom_killed, "killed: out of memory");
 	add_odd(out, summary->execs.interrupted, "cut off");
 	add_odd(out, summary->execs.started - summary->execs.ended, "without an end in the record");
-	add_odd(out, summary->execs.left_running, "processes left running");
+	add_odd(out, summary->execs.left_running,
+		summary->execs.left_running == 1 ? "process left running"
+						 : "processes left running");
 }
 
 static void add_programs(struct summary_lines *lines, const struct summary_counts *c)

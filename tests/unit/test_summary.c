@@ -313,6 +313,32 @@ static void test_asides(void **state)
 	assert_int_equal(summary_check(summary, ~0u, NULL), 0);
 }
 
+static void test_left_running(void **state)
+{
+	static const struct {
+		const char *line, *want;
+	} cases[] = {
+		{"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"argv\":[\"x\"],\"exit_code\":0,"
+		 "\"left_running\":1}",
+			"; 1 process left running\n"},
+		{"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"argv\":[\"x\"],\"exit_code\":0,"
+		 "\"left_running\":2}",
+			"; 2 processes left running\n"},
+	};
+
+	for (size_t i = 0; i < N(cases); i++) {
+		const char *const lines[] = {
+			"{\"kind\":\"exec.start\",\"exec\":\"ex_a\",\"argv\":[\"x\"]}",
+			cases[i].line, NULL};
+		struct summary_facts facts = {.id = "sb_x", .pending = -1};
+		scoped(summary) struct summary *summary = make(&facts, lines);
+		scoped_str struct str out = {0};
+
+		summary_text(summary, &(struct view_style){0}, &out);
+		assert_non_null(strstr(out.p, cases[i].want));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_markdown),
 		cmocka_unit_test(test_conditions),
 		cmocka_unit_test(test_asides),
+		cmocka_unit_test(test_left_running),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
