@@ -238,6 +238,12 @@ void emit_end_group(struct emit *e, uint64_t cgroup_id)
 	}
 }
 
+void emit_end(struct emit *e)
+{
+	emit_losses(e);
+	tell_claims(e, INT64_MAX, 0);
+}
+
 /* ---- names ---- */
 
 static struct slice name_of(const struct event *ev, enum event_field field)

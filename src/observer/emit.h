@@ -34,6 +34,8 @@ void emit_set_exec(
 	struct emit *emit, uint32_t number, const char *exec_id, bool internal, uint64_t cgroup_id);
 /* Tells what the group still lost; it is not asked again. */
 void emit_end_group(struct emit *emit, uint64_t cgroup_id);
+/* Nothing more will come: tells what is open still. */
+void emit_end(struct emit *emit);
 
 /* Emits a record's events. Returns how many. */
 size_t emit_record(struct emit *emit, const void *record, size_t len);

@@ -360,6 +360,11 @@ int observer_drain(struct observer *o, size_t max_events)
 	return n < 0 ? 0 : n;
 }
 
+void observer_end(struct observer *o)
+{
+	emit_end(o->emit);
+}
+
 bool observer_arm(struct observer *o)
 {
 	struct wire_slot *slot = o->programs.state;

@@ -24,7 +24,7 @@ struct observer_config {
 	int root_fd;             /* O_PATH of the box's root; borrowed */
 	pid_t init_pid;          /* pid 1 of the box, host's number */
 	int64_t start_ns;        /* CLOCK_MONOTONIC at guest_ns 0 */
-	struct event_sink *sink; /* borrowed; called from observer_drain() only */
+	struct event_sink *sink; /* borrowed; called by what drains, removes a cgroup, or ends */
 };
 
 #define OBSERVER_PROCESSES 1u
@@ -53,6 +53,8 @@ void observer_remove_cgroup(struct observer *observer, uint64_t cgroup_id);
 int observer_fd(const struct observer *observer);
 /* Decodes up to max_events (0: all that is there) and emits them. Returns how many there were. */
 int observer_drain(struct observer *observer, size_t max_events);
+/* After the last drain, when nothing runs any more: tells what nothing will bear out now. */
+void observer_end(struct observer *observer);
 /* Lets the kernel wake us for the next event; returns true where something already waits (drain again). */
 bool observer_arm(struct observer *observer);
 

@@ -75,7 +75,7 @@ static void drain_rings(const struct programs *p, const char *id, struct event_s
 		name_execs(p, number, emit);
 	for (int n = 0; n < PROGRAMS_RINGS_MAX; n++)
 		drain_ring(p, id, n, emit);
-	emit_losses(emit);
+	emit_end(emit);
 	if (found)
 		programs_free_slot(p, number);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,6 +310,14 @@ int sandbox_create(
 	}
 	*ret_sandbox = s;
 	return 0;
+}
+
+void sandbox_kill(struct sandbox *s)
+{
+	struct pollfd first = {.fd = s->ns.pidfd, .events = POLLIN};
+
+	(void)cgroup_kill(s->cgroup.fd);     /* fails only where nothing is left */
+	(void)poll(&first, 1, KILL_WAIT_MS); /* the kernel lets process 1 be the last to end */
 }
 
 void sandbox_destroy(struct sandbox *s, bool keep_layer)

@@ -31,6 +31,8 @@ struct sandbox_config {
 /* Everything up to a running pid 1, or nothing left behind and a sentence. The caller owns *ret_sandbox. */
 int sandbox_create(
 	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
+/* Kills all of it, process 1 included, and waits (5 s at most) until nothing runs: what it did is done then. */
+void sandbox_kill(struct sandbox *sandbox);
 /* Kills what runs, unmounts, removes cgroups. Nothing of it lives after that. Safe twice. */
 void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
 /* Destroys first where that was not done. Removes the root's layer unless keep_layer was given, and lets go of

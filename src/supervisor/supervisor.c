@@ -297,8 +297,10 @@ static bool finish(struct supervisor *sup)
 	bool is_sealed = false;
 
 	close_loop_ends(sup);
-	if (sup->sandbox)
+	if (sup->sandbox) {
 		end_execs(sup);
+		sandbox_kill(sup->sandbox); /* daemons too: the last drain sees their end */
+	}
 	tracing_stop(sup);
 	if (sup->sandbox) {
 		end_changes_save(sup);

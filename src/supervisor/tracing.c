@@ -156,6 +156,7 @@ void tracing_stop(struct supervisor *sup)
 		return;
 	while (observer_drain(tracing->observer, 0) > 0)
 		;
+	observer_end(tracing->observer);
 	loop_io_free(tracing->io);
 	loop_timer_free(tracing->timer);
 	observer_free(tracing->observer);

@@ -50,6 +50,11 @@ static void test_popping(void **state)
 	assert_true(claims_pop(claims, 0, 1, &got));
 	assert_int_equal(got.pid, 5);
 	assert_false(claims_pop(claims, 100, 1, &got));
+	/* at the end: whoever's, however young */
+	assert_true(
+		claims_open(claims, slice_of("/a"), &(struct claim){.exec = 7, .looked_ns = 99}));
+	assert_true(claims_pop(claims, INT64_MAX, 0, &got));
+	assert_int_equal(got.exec, 7);
 	(void)state;
 }
 
