@@ -17,6 +17,7 @@ struct request {
 
 typedef int (*handler_fn)(struct request *req, struct err *err);
 
+/* The one that is named, else the one that this client is attached to. */
 static struct running *find_exec(const struct request *req)
 {
 	const char *id = json_string_value(json_object_get(req->body, "exec"));
@@ -24,7 +25,7 @@ static struct running *find_exec(const struct request *req)
 	for (size_t i = 0; id && i < req->sup->n_execs; i++)
 		if (strcmp(running_id(req->sup->execs[i]), id) == 0)
 			return req->sup->execs[i];
-	return conn_tag(req->conn);
+	return id ? NULL : conn_tag(req->conn);
 }
 
 static int no_exec(struct err *err)

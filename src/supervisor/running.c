@@ -18,6 +18,7 @@
 
 #define START_MS   10000        /* from clone to execve, while the box is not frozen */
 #define END_MS     5000         /* for a killed exec to be gone */
+#define SWEEP_MIN  16           /* execs that are left, before they are looked at */
 #define OUTPUT_CAP (256u << 20) /* of each whole stream that is kept */
 
 struct running {
@@ -107,6 +108,8 @@ void running_free(struct running *running)
 		return;
 	forget(running);
 	if (running->is_over) {
+		exec_stream_catch_up(&running->streams[0]);
+		exec_stream_catch_up(&running->streams[1]);
 		say_late(running, &running->streams[0], "stdout");
 		say_late(running, &running->streams[1], "stderr");
 	}
@@ -132,6 +135,7 @@ static void on_stream_end(void *ctx)
 		return;
 	if (sandbox_exec_n_left(running->box) > 0)
 		return; /* a daemon: the cgroup, and so its events, stay until the sandbox ends */
+	(void)tracing_settle(running->sup, sandbox_exec_pid(running->box)); /* its row is written */
 	tracing_remove_cgroup(running->sup, sandbox_exec_cgroup_id(running->box));
 	running_free(running);
 }
@@ -294,13 +298,15 @@ static void watch_end(struct running *running)
 	loop_timer_set(running->timeout, running->spec->timeout_ms);
 }
 
-static void say_failed(struct running *running, const struct err *err)
+/* It has a start in the log: so it has an end. */
+static void end_failed(struct running *running, int r, const struct err *err)
 {
-	struct event ev = {.kind = EVENT_SANDBOX_ERROR, .exec = slice_of(running->id)};
-
-	event_set_text(&ev, reason, err->msg);
-	recorder_emit_now(running->sup->recorder, &ev);
-	recorder_flush(running->sup->recorder, false);
+	running->row.exec_errno = -r;
+	running->row.failure = mem_dup(err->msg);
+	running->row.ended_ns = clock_mono_ns();
+	running->row.slice_complete = true;
+	exec_row_end(running->sup, &running->row);
+	recorder_flush(running->sup->recorder, running->sup->spec->durable);
 }
 
 /* Cgroup, trace, the start in the log, then the clone: in this order, so that nothing runs unseen. */
@@ -319,11 +325,14 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 	r = tracing_add_cgroup(sup, sandbox_exec_cgroup_id(running->box), running->id, err);
 	if (r < 0)
 		return r;
+	running->row.id = sup->next_row++;
 	exec_row_start(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	r = sandbox_exec_start(running->box, err);
-	if (r < 0)
-		say_failed(running, err);
+	if (r == 0)
+		return 0;
+	end_failed(running, r, err);
+	tracing_remove_cgroup(sup, sandbox_exec_cgroup_id(running->box));
 	return r;
 }
 
@@ -338,8 +347,7 @@ static struct running *make(struct supervisor *sup, struct conn *conn, struct sp
 	clip_init(&running->streams[0].clip);
 	clip_init(&running->streams[1].clip);
 	id_new("ex", running->id);
-	running->row = (struct exec_row){.id = sup->next_row++,
-		.exec_id = running->id,
+	running->row = (struct exec_row){.exec_id = running->id,
 		.spec = running->spec,
 		.started_ns = clock_mono_ns(),
 		.started_wall_ms = clock_wall_ms(),
@@ -361,6 +369,17 @@ static void answer_started(struct running *running)
 		conn_set_tag(running->conn, running);
 }
 
+/* Lets those go whose daemons have ended meanwhile. Looking at each costs a read, so it is done when there are
+ * twice as many as the last time. */
+static void sweep(struct supervisor *sup)
+{
+	if (sup->n_execs < sup->sweep_at)
+		return;
+	for (size_t i = sup->n_execs; i-- > 0;)
+		on_stream_end(sup->execs[i]); /* the last one takes the place of one that goes */
+	sup->sweep_at = 2 * sup->n_execs + SWEEP_MIN;
+}
+
 int running_start(
 	struct supervisor *sup, struct conn *conn, struct spec_exec **spec, struct err *err)
 {
@@ -371,6 +390,7 @@ int running_start(
 	if (sup->is_paused)
 		return err_set(err, -EBUSY, "sandbox %s is paused: `cloche wake %s` first", sup->id,
 			sup->id);
+	sweep(sup);
 	if (sup->n_execs >= SUPERVISOR_MAX_EXECS)
 		return err_set(err, -EAGAIN, "%d commands run in this sandbox already",
 			SUPERVISOR_MAX_EXECS);
@@ -382,7 +402,6 @@ int running_start(
 	close_ends(ends.child);
 	if (r < 0) {
 		close_ends(ends.own);
-		sup->next_row--;
 		running_free(running);
 		return r;
 	}

@@ -35,7 +35,7 @@ struct supervisor {
 	size_t n_conns;
 	struct conn *lifeline;  /* who started it: its end is the sandbox's, until it says "keep" */
 	struct running **execs; /* also those that left processes behind */
-	size_t n_execs;
+	size_t n_execs, sweep_at;
 	int listener;
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness import PYTHON, wait_for
+from harness import PYTHON, cgroup_bases, wait_for
 
 SHA_OF_NOTHING = hashlib.sha256(b'').hexdigest()
 
@@ -54,6 +54,25 @@ def test_background_process_that_holds_the_output_does_not_hang_the_result(box):
 		assert run.duration_s < 2
 		assert run.record.row()['left_running'] >= 2
 	assert box.sh('echo next').out == 'next\n'
+
+
+def test_end_of_what_was_left_running_is_in_the_record(cloche):
+	run = cloche.sh('sleep 300 >/dev/null 2>&1 & sleep 300 >/dev/null 2>&1 & exit 0')
+	assert run.code == 0, run
+	started = {event['child_pid'] for event in run.record.events('process.fork')}
+	ended = {event['pid'] for event in run.record.events('process.exit')}
+	assert len(started) >= 2 and started <= ended, (started, ended)
+
+
+def test_commands_whose_daemons_have_ended_are_let_go(box):
+	def groups():
+		return [name for base in cgroup_bases() for name in base.glob(f'cloche/{box.id}/ex_*')]
+	for _ in range(20):
+		assert box.sh('sleep 0.1 >/dev/null 2>&1 </dev/null &').code == 0
+	wait_for(lambda: all(not (name / 'cgroup.procs').read_text() for name in groups()), 'the end of the daemons')
+	for _ in range(20):
+		assert box.sh('sleep 0.1 >/dev/null 2>&1 </dev/null &').code == 0
+	assert len(groups()) <= 36, groups()
 
 
 def test_output_after_the_return_is_not_lost_in_silence(box):
