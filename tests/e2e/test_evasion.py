@@ -371,8 +371,10 @@ def test_program_that_enters_by_another_way_is_marked(box):
 	done = subprocess.run(['nsenter', '-t', str(inside[0]), '-m', '-p', '--', '/bin/sh', '-c', 'echo in > /workspace/by_nsenter'],
 		check=False, capture_output=True)
 	assert done.returncode == 0, done.stderr
-	entered = [event for event in box.record.events('process.exec') if event.get('entered')]
-	assert entered and entered[0]['path'].endswith('sh')
+	def entered():
+		return [event for event in box.record.events('process.exec') if event.get('entered')]
+	wait_for(entered, 'the event of what came in')
+	assert entered()[0]['path'].endswith('sh')
 
 
 def is_inside(pid, supervisor):
