@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from harness import wait_for
+
 PRELUDE = '''
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
