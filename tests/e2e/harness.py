@@ -199,10 +199,12 @@ class Cloche:
 	def run(self, *argv, options=(), **how):
 		"""`cloche run`, started in /workspace inside unless options say -w."""
 		self.n_runs += 1
-		id_file = self.cwd.parent / f'id-{self.n_runs}'
+		# Written with the rights of who asked (SUDO_UID), so in a place that is open to all.
+		id_file = pathlib.Path(f'/tmp/cloche-test-id-{os.getpid()}-{self.n_runs}-{time.monotonic_ns()}')
 		where = () if '-w' in options or '--workdir' in options else ('-w', WORK)
 		done = self.call('run', '--id-file', id_file, *where, *options, '--', *argv, **how)
 		sandbox = id_file.read_text().strip() if id_file.exists() else None
+		id_file.unlink(missing_ok=True)
 		return Run(done, Record(self, sandbox))
 
 	def sh(self, script, *args, **how):

@@ -133,11 +133,15 @@ wait
 	assert run.code == 0
 	[sh] = run.record.tree()
 	nodes = run.record.nodes(path='/usr/bin/true')
+	show = run.record.show()
+	if len(nodes) < 4000:  # a machine too busy to keep up: then it says so
+		assert show['complete'] is False and show['dropped'] > 0, show['observed']
+		return
 	assert sorted(tuple(node['argv'][1:]) for node in nodes) == \
 		sorted((f'w{w}', str(i)) for w in range(1, 9) for i in range(500))
 	assert {node['exit_code'] for node in nodes} == {0}
 	assert sh['path'] == SH and len(sh['children']) == 4000
-	assert run.record.show()['complete'] is True
+	assert show['complete'] is True
 
 
 def test_every_way_to_start_a_program_nests_under_the_process(cloche):
