@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -109,12 +110,24 @@ static int name_of(int fd, char path[PATH_MAX])
 	return 0;
 }
 
+/* A name that is not the one asked for comes of a link, or of a move between opening and naming: a second look
+ * tells them apart. */
+static bool is_still(const struct resolve *r, const char *path, int flags, const char *found)
+{
+	scoped_fd int fd = open_in_root(r, path, flags);
+	char again[PATH_MAX];
+
+	return fd >= 0 && name_of(fd, again) == 0 && strcmp(again, found) == 0;
+}
+
 /* Follows all links of a path; false where it is not there. */
 static bool follow(const struct resolve *r, const char *path, int flags, char found[PATH_MAX])
 {
 	scoped_fd int fd = open_in_root(r, path, flags);
 
-	return fd >= 0 && name_of(fd, found) == 0;
+	if (fd < 0 || name_of(fd, found) < 0)
+		return false;
+	return strcmp(found, path) == 0 || is_still(r, path, flags, found);
 }
 
 /* The place of a folder, from the cache or by looking. The text is the cache's. */
