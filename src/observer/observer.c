@@ -1,45 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How it works: the kernel half writes into the slot's ring without waking anybody. While there is work,
  * the owner's loop drains every OBSERVER_POLL_MS; when it has been quiet, observer_arm() sets a word that
- * makes the next record wake us. A ring that fills wakes us too.
- *
- * A box begins with a small ring. The first time that one fills to its mark it is replaced: the big one is
- * put into the slot at once, and the small one is read on until no program can still write to it. Losses
- * are counted in the kernel, and told where they happened: each record carries the count so far. */
+ * makes the next record wake us. A ring that fills wakes us too, and the pump beside us (observer/pump.h).
+ * Losses are counted in the kernel, and told where they happened: each record carries the count so far. */
 #include "observer/observer.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "observer/emit.h"
 #include "observer/programs.h"
-#include "observer/ring.h"
+#include "observer/pump.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 
-#define SLOTS_WITH_RING 4 /* that may keep theirs when nobody uses them */
-#define RING_SMALL      (256u << 10)
-#define RING_BIG        (4u << 20)
-#define RING_MIN        4096u
-#define RELEASE_EVERY   64   /* records read before their room is given back */
-#define STATUS_MAX      8192 /* of /proc/PID/status */
-#define BUSY_US         20   /* a record that is being written: looked at again after this */
+#define RING_SMALL (256u << 10)
+#define RING_BIG   (4u << 20)
+#define RING_MIN   4096u
+#define STATUS_MAX 8192 /* of /proc/PID/status */
+#define BUSY_US    20   /* a record that is being written: looked at again after this */
 
 struct observer {
 	struct programs programs;
-	struct ring *ring;
-	struct programs_swap swap; /* of the small ring for the big one */
-	bool is_swapping;
-	size_t small, big;
-	bool pressed;
-	uint64_t dropped; /* when it was last looked at */
-	int epoll_fd;
+	struct pump *pump;
 	char *id;
 	unsigned sources;
 	struct emit *emit;
@@ -58,16 +46,17 @@ int observer_probe(struct err *err)
 
 /* ---- opening ---- */
 
-/* The sizes of the small ring and the big one, within what the user allows. */
-static void set_sizes(struct observer *o, size_t buffer_bytes)
+/* The sizes of the small ring and the big one and of what waits beside, within what the user allows. */
+static void set_sizes(size_t buffer_bytes, struct pump_config *pump)
 {
 	const char *text = getenv("CLOCHE_RING_BYTES"); /* for tests of loss */
 	size_t want = text ? strtoul(text, NULL, 10) : buffer_bytes;
 
-	o->big = RING_BIG;
-	while (want > 0 && o->big > want && o->big > RING_MIN)
-		o->big /= 2;
-	o->small = o->big < RING_SMALL ? o->big : RING_SMALL;
+	pump->big = RING_BIG;
+	while (want > 0 && pump->big > want && pump->big > RING_MIN)
+		pump->big /= 2;
+	pump->small = pump->big < RING_SMALL ? pump->big : RING_SMALL;
+	pump->spare = want > pump->big ? want - pump->big : 0;
 }
 
 static uint32_t namespace_of(pid_t pid, const char *name)
@@ -99,27 +88,15 @@ static uint32_t base_of(pid_t pid)
 	return outside;
 }
 
-static int watch_ring(struct observer *o, struct err *err)
+static int open_pump(struct observer *o, const struct observer_config *config, struct err *err)
 {
-	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+	struct pump_config pump = {.programs = &o->programs,
+		.id = o->id,
+		.hold = config->hold,
+		.hold_ctx = config->hold_ctx};
 
-	o->programs.state->high = (uint32_t)(ring_size(o->ring) / 4);
-	if (epoll_ctl(o->epoll_fd, EPOLL_CTL_ADD, ring_fd(o->ring), &e) < 0)
-		return err_set(err, -errno, "wait for the ring: %m");
-	return 0;
-}
-
-static int open_ring(struct observer *o, struct err *err)
-{
-	int r = ring_new(o->small, &o->ring, err);
-
-	if (r < 0)
-		return r;
-	programs_unpin_rings(&o->programs, o->id);
-	r = programs_pin_ring(&o->programs, o->id, 0, ring_fd(o->ring), err);
-	if (r == 0)
-		r = watch_ring(o, err);
-	return r < 0 ? r : programs_set_ring(&o->programs, ring_fd(o->ring), err);
+	set_sizes(config->buffer_bytes, &pump);
+	return pump_new(&pump, &o->pump, err);
 }
 
 static int add_namespaces(struct observer *o, pid_t init_pid, struct err *err)
@@ -169,8 +146,6 @@ int observer_open(
 
 	o->id = mem_dup(config->id);
 	o->sources = config->sources;
-	set_sizes(o, config->buffer_bytes);
-	o->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = programs_open(config->pin_dir, &o->programs, err);
 	if (r < 0)
 		return r;
@@ -178,29 +153,12 @@ int observer_open(
 	o->programs.state->start_ns = config->start_ns;
 	r = add_namespaces(o, config->init_pid, err);
 	if (r == 0)
-		r = open_ring(o, err);
+		r = open_pump(o, config, err);
 	if (r < 0)
 		return r;
 	open_emit(o, config);
 	*ret_observer = take(&o);
 	return 0;
-}
-
-/* The thread that swaps rings holds a pointer into us; it takes some ms at most. */
-static void wait_for_swap(struct observer *o)
-{
-	while (o->is_swapping && !programs_is_swapped(&o->swap))
-		usleep(1000);
-	if (o->is_swapping)
-		scoped_close(&o->swap.fd);
-}
-
-/* Taking a ring out of its slot waits some ms until no program can hold it, and a process cannot end before that:
- * longer than all the rest of a short run's end. A small ring in one of the first slots stays there instead, written
- * to by nobody, for the slot's next user to replace. */
-static bool may_leave_ring(const struct observer *o)
-{
-	return ring_size(o->ring) <= RING_SMALL && o->programs.slot < SLOTS_WITH_RING;
 }
 
 void observer_free(struct observer *o)
@@ -212,15 +170,10 @@ void observer_free(struct observer *o)
 			(void)bpf_map_delete_elem(o->programs.groups_fd, &o->cgroups.ids[i]);
 		for (size_t i = 0; i < o->n_namespaces; i++)
 			(void)bpf_map_delete_elem(o->programs.namespaces_fd, &o->namespaces[i]);
-		wait_for_swap(o);
-		if (!may_leave_ring(o))
-			(void)programs_set_ring(&o->programs, -1, NULL);
-		programs_unpin_rings(&o->programs, o->id);
 	}
+	pump_free(o->pump);
 	programs_close(&o->programs);
 	emit_free(o->emit);
-	ring_free(o->ring);
-	scoped_close(&o->epoll_fd);
 	free(o->cgroups.ids);
 	free(o->id);
 	free(o);
@@ -273,81 +226,18 @@ void observer_remove_cgroup(struct observer *o, uint64_t cgroup_id)
 
 int observer_fd(const struct observer *o)
 {
-	return o->epoll_fd;
-}
-
-static void start_swap(struct observer *o)
-{
-	if (o->is_swapping || ring_size(o->ring) >= o->big)
-		return;
-	o->is_swapping = true;
-	programs_start_swap(&o->programs, o->id, 1, o->big, &o->swap);
-}
-
-/* The small ring is read to its end and nobody writes to it any more. Where the big one could not be had the
- * small one goes on, and counts what it loses. */
-static int end_swap(struct observer *o)
-{
-	scoped(ring) struct ring *next = NULL;
-
-	o->is_swapping = false;
-	if (o->swap.fd < 0 || ring_open(o->swap.fd, &next, NULL) < 0) {
-		o->big = ring_size(o->ring);
-		return -ENOMEM;
-	}
-	ring_free(o->ring);
-	o->ring = take(&next);
-	(void)watch_ring(o, NULL); /* polled all the same while there is work */
-	return 0;
-}
-
-/* 1, 0 at the end of all rings, or -EBUSY. */
-static int next_record(struct observer *o, const void **ret_record, size_t *ret_len)
-{
-	for (;;) {
-		bool last = !o->is_swapping || !programs_is_swapped(&o->swap);
-		int r = ring_next(o->ring, ret_record, ret_len);
-
-		if (r != 0 || last || end_swap(o) < 0)
-			return r;
-	}
-}
-
-/* At the beginning of a drain: what was found then stands until the next one, so that whoever drains can act
- * on it. */
-static void note_pressure(struct observer *o)
-{
-	size_t waiting = ring_waiting(o->ring), size = ring_size(o->ring);
-	struct wire_slot *slot = o->programs.state;
-	uint64_t dropped = __atomic_load_n(&slot->dropped, __ATOMIC_ACQUIRE);
-
-	if (waiting > slot->high)
-		start_swap(o);
-	if (waiting < size / 16) {
-		o->pressed = false;
-		__atomic_store_n(&slot->pressed, 0, __ATOMIC_RELEASE);
-	}
-	if ((waiting > size / 2 && !o->is_swapping) || dropped != o->dropped)
-		o->pressed = true;
-	o->dropped = dropped;
+	return pump_fd(o->pump);
 }
 
 static int drain_some(struct observer *o, size_t max_events)
 {
-	struct epoll_event events[PROGRAMS_RINGS_MAX];
-	size_t n = 0, read = 0;
-	const void *record;
-	size_t len;
+	struct slice record;
+	size_t n = 0;
 	int r = 0;
 
-	(void)epoll_wait(o->epoll_fd, events, PROGRAMS_RINGS_MAX, 0); /* takes the wake back */
-	note_pressure(o);
-	while ((max_events == 0 || n < max_events) && (r = next_record(o, &record, &len)) > 0) {
-		n += emit_record(o->emit, record, len);
-		if (++read % RELEASE_EVERY == 0)
-			ring_release(o->ring);
-	}
-	ring_release(o->ring);
+	pump_begin(o->pump);
+	while ((max_events == 0 || n < max_events) && (r = pump_next(o->pump, &record)) > 0)
+		n += emit_record(o->emit, record.p, record.len);
 	if (r == 0)
 		emit_note_empty(o->emit);
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
@@ -367,41 +257,25 @@ void observer_end(struct observer *o)
 
 bool observer_arm(struct observer *o)
 {
-	struct wire_slot *slot = o->programs.state;
-
-	__atomic_store_n(&slot->armed, 1, __ATOMIC_SEQ_CST);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!o->is_swapping && ring_waiting(o->ring) == 0)
-		return false;
-	__atomic_store_n(&slot->armed, 0, __ATOMIC_SEQ_CST);
-	return true;
+	return pump_arm(o->pump);
 }
 
-bool observer_is_pressed(const struct observer *o)
+bool observer_is_held(const struct observer *o)
 {
-	return o->pressed;
+	return pump_is_held(o->pump);
 }
 
-/* Whoever knows that the process has ended knows that its record is written: what must be read is what is
- * in the ring now. Where the swap ends meanwhile, the mark lies in the ring that comes after. */
+/* Whoever knows that the process has ended knows that its record is written: what must be read is what waits
+ * now. */
 int observer_drain_exit(struct observer *o, pid_t host_pid, int deadline_ms)
 {
 	int64_t end = clock_mono_ns() + deadline_ms * CLOCK_NS_PER_MS;
-	const struct ring *ring = o->ring;
-	unsigned long mark = ring_mark(ring);
-	bool swapping = o->is_swapping;
+	struct pump_mark mark = pump_mark(o->pump);
 
 	for (;;) {
 		int n = drain_some(o, 0);
 
-		if (swapping && !o->is_swapping) {
-			swapping =
-				false; /* it may be in either: the small one is read, now the big one */
-			if (ring != o->ring)
-				mark = ring_mark(o->ring);
-			ring = o->ring;
-		}
-		if (!swapping && (ring != o->ring || ring_has_passed(ring, mark)))
+		if (pump_has_passed(o->pump, &mark))
 			return 0;
 		if (clock_mono_ns() >= end)
 			return -ETIMEDOUT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sees what a box does, from the host's kernel. One set of programs for the host, loaded once and pinned;
- * one ring for each sandbox. Used by the supervisor's one thread; `fd` goes into its loop.
+ * one ring for each sandbox. Used by one thread of the supervisor; `fd` goes into its loop.
  *
  * Says what it could not see: trace.dropped with a count, trace.blind with a reason, both as events. */
 #ifndef OBSERVER_OBSERVER_H
@@ -17,14 +17,18 @@
 struct observer;
 
 struct observer_config {
-	const char *id;          /* sandbox id */
-	const char *pin_dir;     /* our own bpffs: /run/cloche/bpf, or a test's own */
-	unsigned sources;        /* OBSERVER_* bits */
-	size_t buffer_bytes;     /* what user space may hold */
-	int root_fd;             /* O_PATH of the box's root; borrowed */
-	pid_t init_pid;          /* pid 1 of the box, host's number */
-	int64_t start_ns;        /* CLOCK_MONOTONIC at guest_ns 0 */
+	const char *id;      /* sandbox id */
+	const char *pin_dir; /* our own bpffs: /run/cloche/bpf, or a test's own */
+	unsigned sources;    /* OBSERVER_* bits */
+	size_t buffer_bytes; /* what may wait to be read, the ring included; 0: a ring and no more */
+	int root_fd;         /* O_PATH of the box's root; borrowed */
+	pid_t init_pid;      /* pid 1 of the box, host's number */
+	int64_t start_ns;    /* CLOCK_MONOTONIC at guest_ns 0 */
 	struct event_sink *sink; /* borrowed; called by what drains, removes a cgroup, or ends */
+	void (*hold)(void *ctx,
+		bool on); /* the box shall stand still until the reader has caught up; may be
+	                                     NULL; called by any thread, one at a time */
+	void *hold_ctx;
 };
 
 #define OBSERVER_PROCESSES 1u
@@ -58,9 +62,7 @@ void observer_end(struct observer *observer);
 /* Lets the kernel wake us for the next event; returns true where something already waits (drain again). */
 bool observer_arm(struct observer *observer);
 
-/* True from when the ring passed high water until it is nearly empty: with --on-loss freeze the supervisor
- * holds the box meanwhile. */
-bool observer_is_pressed(const struct observer *observer);
+bool observer_is_held(const struct observer *observer); /* hold(true) came last: drain at once */
 
 /* Drains until the exit of this process (host's number) was seen, or the ring is empty and nothing is in
  * flight, at most deadline_ms. 0, or -ETIMEDOUT: the slice is not complete. */

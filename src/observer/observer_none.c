@@ -49,7 +49,7 @@ bool observer_arm(struct observer *observer)
 	return false;
 }
 
-bool observer_is_pressed(const struct observer *observer)
+bool observer_is_held(const struct observer *observer)
 {
 	return false;
 }

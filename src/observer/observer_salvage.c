@@ -10,6 +10,8 @@
 #include "observer/programs.h"
 #include "observer/ring.h"
 
+#define SPAN_MAX (1u << 20)
+
 static bool find_slot(
 	const struct programs *p, const char *id, uint32_t *ret_number, struct wire_slot *ret_slot)
 {
@@ -42,8 +44,7 @@ static void drain_ring(const struct programs *p, const char *id, int n, struct e
 {
 	scoped(ring) struct ring *ring = NULL;
 	int fd = programs_get_ring(p, id, n);
-	const void *record;
-	size_t len;
+	struct slice span, record;
 
 	if (fd < 0)
 		return;
@@ -51,8 +52,9 @@ static void drain_ring(const struct programs *p, const char *id, int n, struct e
 		scoped_close(&fd);
 		return;
 	}
-	while (ring_next(ring, &record, &len) > 0)
-		(void)emit_record(emit, record, len);
+	while (ring_span(ring, SPAN_MAX, &span) > 0)
+		while (ring_record(&span, &record))
+			(void)emit_record(emit, record.p, record.len);
 	ring_release(ring);
 }
 

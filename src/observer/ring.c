@@ -110,27 +110,47 @@ size_t ring_waiting(const struct ring *ring)
 	return ring_mark(ring) - ring->at;
 }
 
-int ring_next(struct ring *ring, const void **ret_record, size_t *ret_len)
+static size_t record_end(unsigned int len)
 {
-	for (;;) {
-		const char *p = ring->data + (ring->at & (ring->size - 1));
-		unsigned int len;
-		bool discarded;
+	return (len + BPF_RINGBUF_HDR_SZ + 7) & ~(size_t)7;
+}
 
-		if (ring_waiting(ring) == 0)
-			return 0;
-		len = __atomic_load_n((const unsigned int *)p, __ATOMIC_ACQUIRE);
-		if (len & BPF_RINGBUF_BUSY_BIT)
-			return -EBUSY;
-		discarded = len & BPF_RINGBUF_DISCARD_BIT;
-		len &= ~BPF_RINGBUF_DISCARD_BIT;
-		ring->at += (len + BPF_RINGBUF_HDR_SZ + 7) & ~7UL;
-		if (discarded)
-			continue;
-		*ret_record = p + BPF_RINGBUF_HDR_SZ;
-		*ret_len = len;
-		return 1;
+int ring_span(struct ring *ring, size_t max, struct slice *ret_span)
+{
+	const char *p = ring->data + (ring->at & (ring->size - 1));
+	size_t waiting = ring_waiting(ring), n = 0;
+	bool is_busy = false;
+
+	while (n < waiting) {
+		unsigned int len = __atomic_load_n((const unsigned int *)(p + n), __ATOMIC_ACQUIRE);
+		size_t end = n + record_end(len & ~BPF_RINGBUF_DISCARD_BIT);
+
+		is_busy = len & BPF_RINGBUF_BUSY_BIT;
+		if (is_busy || (n > 0 && end > max))
+			break;
+		n = end;
 	}
+	if (n == 0)
+		return is_busy ? -EBUSY : 0;
+	ring->at += n;
+	*ret_span = (struct slice){.p = p, .len = n};
+	return 1;
+}
+
+bool ring_record(struct slice *span, struct slice *ret_record)
+{
+	while (span->len > 0) {
+		unsigned int len = *(const unsigned int *)span->p;
+		bool is_discarded = len & BPF_RINGBUF_DISCARD_BIT;
+
+		len &= ~BPF_RINGBUF_DISCARD_BIT;
+		*ret_record = (struct slice){.p = span->p + BPF_RINGBUF_HDR_SZ, .len = len};
+		span->p += record_end(len);
+		span->len -= record_end(len);
+		if (!is_discarded)
+			return true;
+	}
+	return false;
 }
 
 void ring_release(struct ring *ring)

@@ -9,6 +9,7 @@
 
 #include "util/err.h"
 #include "util/scoped.h"
+#include "util/slice.h"
 
 struct ring;
 
@@ -27,9 +28,12 @@ size_t ring_waiting(const struct ring *ring); /* bytes */
 unsigned long ring_mark(const struct ring *ring);
 bool ring_has_passed(const struct ring *ring, unsigned long mark);
 
-/* The next record, good until ring_release(). 1, or 0 where there is none; -EBUSY where one is being
+/* The next records as they lie in the ring, whole ones, max bytes of them at most but one at least; for
+ * ring_record(). Good until ring_release(). 1, or 0 where there is none; -EBUSY where the next is being
  * written. */
-int ring_next(struct ring *ring, const void **ret_record, size_t *ret_len);
+int ring_span(struct ring *ring, size_t max, struct slice *ret_span);
+/* Takes the next record off a span, or off a copy of one; false at its end. */
+bool ring_record(struct slice *span, struct slice *ret_record);
 /* Gives the room of all records read so far back to the kernel. */
 void ring_release(struct ring *ring);
 

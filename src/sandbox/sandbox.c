@@ -34,6 +34,7 @@ static struct sandbox *new_sandbox(const struct sandbox_config *config)
 	struct sandbox *s = new0(struct sandbox);
 
 	s->state_dir = mem_dup(config->state_dir);
+	pthread_mutex_init(&s->freeze_lock, NULL);
 	s->dir_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd = -1;
 	s->range.lock_fd = s->cgroup.fd = s->rootfs.lock_fd = -1;
 	for (int i = 0; i < CGROUP_N_CONTROLLERS; i++)
@@ -413,29 +414,38 @@ uint32_t sandbox_id_base(const struct sandbox *s)
 	return s->range.base;
 }
 
-static int set_frozen(struct sandbox *s, unsigned reasons, struct err *err)
+/* The reasons for which it is frozen from now on: those before without `off` and with `on`. */
+static int set_frozen(struct sandbox *s, unsigned off, unsigned on, struct err *err)
 {
+	unsigned reasons;
 	int r = 0;
 
+	pthread_mutex_lock(&s->freeze_lock);
+	reasons = (s->frozen & ~off) | on;
 	if (!s->frozen != !reasons)
 		r = cgroup_freeze(&s->cgroup, reasons != 0);
-	if (r < 0)
-		return err_set(err, r, "%s the sandbox: %m", reasons ? "freeze" : "thaw");
-	s->frozen = reasons;
-	return 0;
+	if (r == 0)
+		s->frozen = reasons;
+	pthread_mutex_unlock(&s->freeze_lock);
+	return r < 0 ? err_set(err, r, "%s the sandbox: %m", reasons ? "freeze" : "thaw") : 0;
 }
 
 int sandbox_freeze(struct sandbox *s, unsigned reason, struct err *err)
 {
-	return set_frozen(s, s->frozen | reason, err);
+	return set_frozen(s, 0, reason, err);
 }
 
 int sandbox_thaw(struct sandbox *s, unsigned reason, struct err *err)
 {
-	return set_frozen(s, s->frozen & ~reason, err);
+	return set_frozen(s, reason, 0, err);
 }
 
-bool sandbox_is_frozen(const struct sandbox *s)
+bool sandbox_is_frozen(struct sandbox *s)
 {
-	return s->frozen != 0;
+	bool is_frozen;
+
+	pthread_mutex_lock(&s->freeze_lock);
+	is_frozen = s->frozen != 0;
+	pthread_mutex_unlock(&s->freeze_lock);
+	return is_frozen;
 }

@@ -64,7 +64,7 @@ const char *sandbox_notice(const struct sandbox *sandbox);
 #define SANDBOX_FREEZE_LOSS 2u /* the observer's high water */
 int sandbox_freeze(struct sandbox *sandbox, unsigned reason, struct err *err);
 int sandbox_thaw(struct sandbox *sandbox, unsigned reason, struct err *err);
-bool sandbox_is_frozen(const struct sandbox *sandbox);
+bool sandbox_is_frozen(struct sandbox *sandbox);
 
 /* One exec. Prepared first (its cgroup exists, nothing runs), so that whoever watches can look at it before
  * the first instruction; then started; then ended. */

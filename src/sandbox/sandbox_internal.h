@@ -3,6 +3,8 @@
 #ifndef SANDBOX_SANDBOX_INTERNAL_H
 #define SANDBOX_SANDBOX_INTERNAL_H
 
+#include <pthread.h>
+
 #include "sandbox/cgroup.h"
 #include "sandbox/idrange.h"
 #include "sandbox/mounts.h"
@@ -26,8 +28,10 @@ struct sandbox {
 	struct seccomp_program filter;
 	int64_t start_ns;
 	bool is_destroyed, keeps_layer;
-	unsigned frozen; /* SANDBOX_FREEZE_* */
-	char *notice;    /* NULL: nothing to say */
+	pthread_mutex_t
+		freeze_lock; /* of what follows: the observer freezes by a thread of its own */
+	unsigned frozen;     /* SANDBOX_FREEZE_* */
+	char *notice;        /* NULL: nothing to say */
 };
 
 #endif

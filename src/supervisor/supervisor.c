@@ -16,6 +16,7 @@
 
 #include "supervisor/end_changes.h"
 #include "supervisor/requests.h"
+#include "supervisor/rights.h"
 #include "supervisor/running.h"
 #include "supervisor/sealer.h"
 #include "supervisor/supervisor_internal.h"
@@ -229,14 +230,18 @@ static int read_spec(struct supervisor *sup, int fd, struct err *err)
 
 static int start(struct supervisor *sup, const struct supervisor_config *config, struct err *err)
 {
-	int r = read_spec(sup, config->spec_fd, err);
+	int r = rights_keep(RIGHTS_CREATING, err);
 
+	if (r == 0)
+		r = read_spec(sup, config->spec_fd, err);
 	if (r == 0)
 		r = open_record(sup, config, err);
 	if (r == 0)
 		r = listen_in(sup, err);
 	if (r == 0)
 		r = open_sandbox(sup, config, err);
+	if (r == 0)
+		r = rights_keep(RIGHTS_RUNNING, err);
 	if (r < 0)
 		return r;
 	sup->sealer = sealer_new(sup, config->seal_fd);

@@ -15,7 +15,6 @@ struct tracing {
 	struct loop_io *io;
 	struct loop_timer *timer;
 	int64_t found_ns; /* when a drain last found something */
-	bool is_holding;  /* the box is frozen for our sake */
 };
 
 static void end_on_loss(struct supervisor *sup)
@@ -27,18 +26,13 @@ static void end_on_loss(struct supervisor *sup)
 		supervisor_end(sup, "events were lost (--on-loss stop)");
 }
 
-static void hold_or_release(struct supervisor *sup)
+/* By whichever thread of the observer's finds that it cannot keep up, or can again. */
+static void hold(void *ctx, bool on)
 {
-	struct tracing *tracing = sup->tracing;
-	bool is_pressed = observer_is_pressed(tracing->observer);
+	struct supervisor *sup = ctx;
 	struct err err;
 
-	if (sup->spec->on_loss == SPEC_ON_LOSS_STOP)
-		end_on_loss(sup);
-	if (is_pressed == tracing->is_holding || sup->spec->on_loss != SPEC_ON_LOSS_FREEZE)
-		return;
-	tracing->is_holding = is_pressed;
-	if (is_pressed)
+	if (on)
 		(void)sandbox_freeze(
 			sup->sandbox, SANDBOX_FREEZE_LOSS, &err); /* a loss is still counted */
 	else
@@ -51,12 +45,14 @@ static void drain(void *ctx)
 	struct tracing *tracing = sup->tracing;
 	int n = observer_drain(tracing->observer, DRAIN_BATCH);
 
-	hold_or_release(sup);
+	if (sup->spec->on_loss == SPEC_ON_LOSS_STOP)
+		end_on_loss(sup);
 	if (n > 0) {
 		recorder_flush(sup->recorder, false);
 		tracing->found_ns = clock_mono_ns();
 		loop_timer_set(tracing->timer,
-			n >= DRAIN_BATCH || tracing->is_holding ? 0 : OBSERVER_POLL_MS);
+			n >= DRAIN_BATCH || observer_is_held(tracing->observer) ? 0
+										: OBSERVER_POLL_MS);
 		return;
 	}
 	if (clock_mono_ns() - tracing->found_ns < OBSERVER_QUIET_MS * CLOCK_NS_PER_MS) {
@@ -117,6 +113,8 @@ static int open_observer(struct supervisor *sup, struct observer **ret_observer,
 		.init_pid = sandbox_init_pid(sup->sandbox),
 		.start_ns = sandbox_start_ns(sup->sandbox),
 		.sink = recorder_sink(sup->recorder),
+		.hold = sup->spec->on_loss == SPEC_ON_LOSS_FREEZE ? hold : NULL,
+		.hold_ctx = sup,
 	};
 	int r = observer_open(&config, ret_observer, err);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Observes one command without a box: makes a cgroup, runs the command in it, prints the events as lines.
  *
- * trace [-q] [-w] [-x] COMMAND [ARG...]: -q counts instead of printing, -w waits for the group to be empty and
- * not only for the command, -x dies after it without having looked. trace -s prints what that one left. Root only. The pins lie in CLOCHE_RUN (default /run/cloche). */
+ * trace [-q] [-w] [-x] [-b BYTES] [-d MS] COMMAND [ARG...]: -q counts instead of printing, -w waits for the group
+ * to be empty and not only for the command, -x dies after it without having looked; -b is what may wait to be read,
+ * -d how long nobody reads, as if the disk were slow. trace -s prints what a dead one left. Root only. The pins lie
+ * in CLOCHE_RUN (default /run/cloche). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -31,6 +33,10 @@ struct printer {
 	struct str line;
 	uint64_t seq;
 	bool quiet, dies;
+	size_t buffer_bytes;
+	useconds_t away_us; /* how long nobody reads */
+	int cgroup_fd;
+	int n_holds;
 	size_t kinds[EVENT_N_KINDS];
 	int64_t late_ns; /* the longest from happening to here */
 	int64_t start_ns;
@@ -71,6 +77,15 @@ static pid_t start(int cgroup_fd, char **argv)
 		return (pid_t)pid;
 	execvp(argv[0], argv);
 	_exit(127);
+}
+
+static void on_hold(void *ctx, bool on)
+{
+	struct printer *p = ctx;
+
+	p->n_holds += on;
+	(void)fdio_put(
+		p->cgroup_fd, "cgroup.freeze", on ? "1" : "0"); /* what is lost then is counted */
 }
 
 static const char *pin_dir(struct str *path)
@@ -138,10 +153,10 @@ static void print_counts(const struct printer *p, const struct observer *o)
 				p->kinds[i]);
 	fprintf(stderr,
 		"events %llu dropped %llu blind %llu late_ms %.1f cpu_ms %.1f children_cpu_ms "
-		"%.1f open_ms %.1f\n",
+		"%.1f open_ms %.1f holds %d\n",
 		(unsigned long long)counts.events, (unsigned long long)counts.dropped,
 		(unsigned long long)counts.blind, (double)p->late_ns / 1e6, cpu_ms(RUSAGE_SELF),
-		cpu_ms(RUSAGE_CHILDREN), (double)p->open_ns / 1e6);
+		cpu_ms(RUSAGE_CHILDREN), (double)p->open_ns / 1e6, p->n_holds);
 }
 
 /* The group exists; runs the command in it. */
@@ -158,6 +173,9 @@ static int run_in(struct printer *p, const char *group, char **argv, bool wait_a
 		.sources = OBSERVER_PROCESSES | OBSERVER_FILES | OBSERVER_OUTPUTS,
 		.sink = &p->sink,
 		.start_ns = p->start_ns,
+		.buffer_bytes = p->buffer_bytes,
+		.hold = on_hold,
+		.hold_ctx = p,
 	};
 	struct stat st;
 	int status = 0, r;
@@ -165,6 +183,7 @@ static int run_in(struct printer *p, const char *group, char **argv, bool wait_a
 
 	if (cgroup_fd < 0 || fstat(cgroup_fd, &st) < 0)
 		return err_set(err, -errno, "open cgroup %s: %m", group);
+	p->cgroup_fd = cgroup_fd;
 	p->open_ns = clock_mono_ns();
 	r = observer_open(&config, &o, err);
 	p->open_ns = clock_mono_ns() - p->open_ns;
@@ -180,6 +199,7 @@ static int run_in(struct printer *p, const char *group, char **argv, bool wait_a
 		(void)rmdir(group);
 		_exit(0);
 	}
+	usleep(p->away_us);
 	watch(o, pid, cgroup_fd, wait_all, &status);
 	r = observer_drain_exit(o, pid, 1000);
 	observer_remove_cgroup(o, st.st_ino);
@@ -207,10 +227,14 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	int c, r;
 
-	while ((c = getopt(argc, argv, "+qwxs")) != -1) {
+	while ((c = getopt(argc, argv, "+qwxsb:d:")) != -1) {
 		p.quiet |= c == 'q';
 		wait_all |= c == 'w';
 		p.dies |= c == 'x';
+		if (c == 'b')
+			p.buffer_bytes = strtoul(optarg, NULL, 10);
+		if (c == 'd')
+			p.away_us = (useconds_t)strtoul(optarg, NULL, 10) * 1000;
 		if (c == 's')
 			return salvage(&p);
 	}

@@ -270,6 +270,21 @@ def test_helper_that_comes_in_for_an_exec_cannot_be_caught(box):
 	assert (watcher.returncode, told) == (0, []), err
 
 
+RUNNING_RIGHTS = {'chown': 0, 'dac_override': 1, 'dac_read_search': 2, 'fowner': 3, 'fsetid': 4, 'kill': 5, 'sys_chroot': 18,
+	'sys_ptrace': 19, 'sys_admin': 21, 'sys_nice': 23, 'sys_resource': 24, 'perfmon': 38, 'bpf': 39}
+
+
+def test_supervisor_keeps_only_the_rights_that_running_takes(sandbox):
+	box = sandbox('--trace')
+	[supervisor] = box.supervisor()
+	allowed = sum(1 << bit for bit in RUNNING_RIGHTS.values())
+	for task in pathlib.Path(f'/proc/{supervisor}/task').iterdir():
+		status = dict(line.split(':\t', 1) for line in (task / 'status').read_text().splitlines() if ':\t' in line)
+		for name in ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'):
+			assert int(status[name], 16) & ~allowed == 0, (task, name, status[name])
+	assert box.sh('echo x > /etc/after && id -u').lines == ['0']
+
+
 def test_record_is_not_visible_inside(cloche):
 	run = cloche.sh('''
 grep -rls 'process.exec' / --include='*.jsonl' --include='*.db' --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr 2>/dev/null

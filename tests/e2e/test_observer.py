@@ -326,6 +326,28 @@ for i in range(30000): os.close(os.open(f'n{i % 100}', os.O_CREAT | os.O_WRONLY)
 	assert all(e['exec'] for e in seen.of('trace.dropped'))
 
 
+WHILE_NOBODY_READS = """
+import os
+for i in range(60000): os.close(os.open(f'n{i % 100}', os.O_CREAT | os.O_WRONLY))
+"""
+
+
+def away(py, buffer_bytes):
+	"""60,000 opens while the reader does not read for two seconds: how many of them it got, and what the driver said."""
+	seen = py(WHILE_NOBODY_READS, options=('-b', str(buffer_bytes), '-d', '2000'))
+	n_holds = int(re.search(r'holds (\d+)', seen.err).group(1))
+	return len([e for e in seen.of('file.open') if re.search(r'/n\d+$', e['path'])]), seen.dropped, n_holds
+
+
+def test_reader_that_is_away_loses_nothing(py):
+	assert away(py, 64 << 20) == (60_000, 0, 0)
+
+
+def test_reader_that_is_away_has_the_box_held_before_memory_is_full(py):
+	got, dropped, n_holds = away(py, 8 << 20)
+	assert (got, dropped) == (60_000, 0) and n_holds > 0
+
+
 def test_refused_calls_are_told(py):
 	seen = py('''
 import ctypes, os
