@@ -19,25 +19,12 @@ static const char *const hidden_by_default[] = {
 	".git-credentials",
 };
 
-void spec_words_add(struct spec_words *words, const char *word)
-{
-	words->items = mem_grow(words->items, words->n + 1, sizeof(char *));
-	words->items[words->n++] = mem_dup(word);
-}
-
-void spec_words_done(struct spec_words *words)
-{
-	for (size_t i = 0; i < words->n; i++)
-		free(words->items[i]);
-	free(words->items);
-	*words = (struct spec_words){0};
-}
-
 struct spec *spec_new(void)
 {
 	struct spec *spec = new0(struct spec);
 
 	spec->buffer_bytes = BUFFER_DEFAULT;
+	spec_network_init(&spec->network);
 	for (size_t i = 0; i < sizeof(hidden_by_default) / sizeof(hidden_by_default[0]); i++)
 		spec_words_add(&spec->hide, hidden_by_default[i]);
 	return spec;
@@ -58,6 +45,9 @@ void spec_free(struct spec *spec)
 		free(spec->mounts[i].guest);
 	}
 	free(spec->mounts);
+	spec_network_done(&spec->network);
+	spec_words_done(&spec->env);
+	free(spec->profile);
 	spec_words_done(&spec->hide);
 	for (size_t i = 0; i < spec->n_labels; i++) {
 		free(spec->labels[i].key);

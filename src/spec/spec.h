@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "spec/spec_network.h"
 #include "util/err.h"
 #include "util/scoped.h"
 #include "util/slice.h"
@@ -44,19 +45,14 @@ struct spec_pair {
 	char *key, *value;
 };
 
-/* A list of strings the spec owns. */
-struct spec_words {
-	char **items;
-	size_t n;
-};
-void spec_words_add(struct spec_words *words, const char *word);
-void spec_words_done(struct spec_words *words);
-
 struct spec {
 	char *name, *task, *account, *agent, *work_item;
 	char *rootfs; /* NULL: the host view; else an absolute folder */
 	struct spec_mount *mounts;
 	size_t n_mounts;
+	struct spec_network network;
+	struct spec_words env;  /* K=V for every exec, below what it names itself */
+	char *profile;          /* name of the agent profile that was used; NULL: none */
 	struct spec_words hide; /* patterns, gitignore-like: a name, or a path below a mount */
 	struct spec_pair *labels;
 	size_t n_labels;
