@@ -170,7 +170,7 @@ const struct option create_options_trace[] = {
 	{"trace", 0, NULL, "watch programs, files and outputs (run: the default)", OPTION_CALL,
 		.set = set_trace},
 	{"no-trace", 0, NULL, "keep the exec log only", OPTION_CALL, .set = set_no_trace},
-	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs", OPTION_CALL,
+	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs,network", OPTION_CALL,
 		.set = set_sources},
 	{"buffer", 0, "SIZE", "what the observer may hold (64M)", OPTION_SIZE,
 		offsetof(struct spec, buffer_bytes)},

@@ -28,6 +28,16 @@
 	X(FILE_LINK, "file.link") \
 	X(FILE_MODE, "file.mode") \
 	X(DIR_CREATE, "dir.create") \
+	X(NET_DNS, "net.dns") \
+	X(NET_CONNECT, "net.connect") \
+	X(NET_LISTEN, "net.listen") \
+	X(NET_ACCEPT, "net.accept") \
+	X(NET_FLOW, "net.flow") \
+	X(NET_UDP, "net.udp") \
+	X(NET_HTTP, "net.http") \
+	X(NET_WS, "net.ws") \
+	X(NET_REFUSED, "net.refused") \
+	X(SECRET_MISUSE, "secret.misuse") \
 	X(EXEC_START, "exec.start") \
 	X(EXEC_END, "exec.end") \
 	X(EXEC_LATE, "exec.late") \
@@ -37,6 +47,9 @@
 	X(SANDBOX_WOKEN, "sandbox.woken") \
 	X(SANDBOX_STOPPED, "sandbox.stopped") \
 	X(SANDBOX_REMOVED, "sandbox.removed") \
+	X(NET_ASKED, "net.asked") \
+	X(NET_RULES, "net.rules") \
+	X(NET_GATEWAY, "net.gateway") \
 	X(SANDBOX_REFUSED, "sandbox.refused") \
 	X(SANDBOX_ERROR, "sandbox.error") \
 	X(HINT, "hint") \
@@ -150,8 +163,51 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(stdout_sha256, stdout_sha256, text) \
 	X(stderr_sha256, stderr_sha256, text) \
 	X(output_truncated, output_truncated, bool) \
-	X(late_bytes, late_bytes, int) \
-	X(labels, labels, raw)
+	X(labels, labels, raw) \
+	/* network: what led there and how it went */ \
+	X(flow, flow, int) \
+	X(protocol, protocol, text) \
+	X(host, host, text) \
+	X(address, address, text) \
+	X(port, port, int) \
+	X(server, server, text) \
+	X(answers, answers, list) \
+	X(refused, refused, bool) \
+	X(shadow, shadow, bool) \
+	X(stage, stage, text) \
+	X(error, error, text) \
+	X(failed, failed, bool) \
+	X(tls, tls, text) \
+	X(sni, sni, text) \
+	X(bytes_out, bytes_out, int) \
+	X(bytes_in, bytes_in, int) \
+	X(datagrams, datagrams, int) \
+	X(duration_ns, duration_ns, int) \
+	X(where, where, text) \
+	X(answer, answer, text) \
+	X(rules, rules, list) \
+	/* requests, answers and messages */ \
+	X(method, method, text) \
+	X(url, url, text) \
+	X(headers, headers, raw) \
+	X(direction, direction, text) \
+	X(opcode, opcode, int) \
+	X(body_bytes, body_bytes, int) \
+	X(body, body, text) \
+	X(body_encoding, body_encoding, text) \
+	X(body_truncated, body_truncated, bool) \
+	X(body_sha256, body_sha256, text) \
+	X(body_blob, body_blob, text) \
+	X(status, status, int) \
+	X(response_headers, response_headers, raw) \
+	X(response_bytes, response_bytes, int) \
+	X(response_body, response_body, text) \
+	X(response_body_encoding, response_body_encoding, text) \
+	X(response_body_truncated, response_body_truncated, bool) \
+	X(response_body_sha256, response_body_sha256, text) \
+	X(response_body_blob, response_body_blob, text) \
+	X(upgrade, upgrade, text) \
+	X(secrets, secrets, list)
 
 enum event_field {
 #define EVENT_FIELD_ENUM(json, name, type) EVENT_F_##name,
@@ -220,7 +276,8 @@ static inline void event_mark_field(struct event *ev, enum event_field f)
 
 const char *event_kind_name(enum event_kind kind);
 int event_kind_find(struct slice name, enum event_kind *ret_kind); /* -ENOENT */
-/* Which journal an event is kept in: true for log.jsonl (execs, life cycle), false for the trace. */
+/* Which journal an event is kept in: true for log.jsonl (execs, life cycle, rules and answers), false for the
+ * trace. */
 bool event_kind_is_log(enum event_kind kind);
 
 const char *event_errno_name(int positive_errno); /* "ENOENT"; "E?" where unknown */

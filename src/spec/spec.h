@@ -39,7 +39,8 @@ const char *spec_on_loss_name(enum spec_on_loss on_loss); /* "freeze" */
 #define SPEC_TRACE_PROCESSES 1u
 #define SPEC_TRACE_FILES     2u
 #define SPEC_TRACE_OUTPUTS   4u
-#define SPEC_TRACE_ALL       7u /* network and mounts come with their parts */
+#define SPEC_TRACE_NETWORK   8u
+#define SPEC_TRACE_ALL       15u /* mounts come with their part */
 
 struct spec_pair {
 	char *key, *value;

@@ -210,13 +210,14 @@ const struct spec_source spec_parse_source_table[] = {
 	{"processes", SPEC_TRACE_PROCESSES},
 	{"files", SPEC_TRACE_FILES},
 	{"outputs", SPEC_TRACE_OUTPUTS},
+	{"network", SPEC_TRACE_NETWORK},
 	{NULL, 0},
 };
 
-/* Named in the design, built with their parts. */
+/* Named in the design, built with its part. */
 bool spec_parse_is_later_source(const char *name)
 {
-	return strcmp(name, "network") == 0 || strcmp(name, "mounts") == 0;
+	return strcmp(name, "mounts") == 0;
 }
 
 static int add_source(const char *name, unsigned *trace, struct err *err)
@@ -229,8 +230,8 @@ static int add_source(const char *name, unsigned *trace, struct err *err)
 	if (spec_parse_is_later_source(name))
 		return err_set(err, -EOPNOTSUPP,
 			"trace source '%s' is not part of this version: leave it out", name);
-	return err_set(
-		err, -EINVAL, "'%s' is no trace source: want processes, files or outputs", name);
+	return err_set(err, -EINVAL,
+		"'%s' is no trace source: want processes, files, outputs or network", name);
 }
 
 int spec_parse_sources(const char *text, unsigned *ret_trace, struct err *err)

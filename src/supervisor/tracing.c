@@ -130,7 +130,7 @@ void tracing_start(struct supervisor *sup)
 	struct tracing *tracing;
 	struct err err;
 
-	if (sup->spec->trace == 0)
+	if (sources_of(sup->spec) == 0)
 		return;
 	if (open_observer(sup, &observer, &err) < 0) {
 		say_blind(sup, &err);

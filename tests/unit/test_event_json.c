@@ -137,9 +137,43 @@ static void test_quick_way(void **state)
 	assert_int_equal(ev->task, 0);
 }
 
+/* An exchange of the network: objects kept as they came, every kind of field there and back. */
+static void test_network_round_trip(void **state)
+{
+	static const char text[] =
+		"{\"v\":1,\"sandbox\":\"s\",\"seq\":3,\"guest_ns\":1,\"wall_ms\":2,\"kind\":"
+		"\"net.http\",\"pid\":4,\"exec\":\"ex\",\"flow\":5,\"protocol\":\"h2\",\"host\":"
+		"\"a.test\",\"address\":\"fd00::1\",\"port\":443,\"duration_ns\":6,\"method\":"
+		"\"POST\",\"url\":\"https://a.test/\",\"headers\":{\"z\":\"1\",\"a\":\"\\\"\"},"
+		"\"body_bytes\":3,\"body\":\"a\\nb\",\"body_encoding\":\"utf8\",\"body_truncated\":"
+		"true,\"status\":200,\"response_headers\":{},\"secrets\":[\"K\"]}";
+	scoped(event_line) struct event_line *line = NULL;
+	scoped_str struct str again = {0};
+	const struct event *ev;
+
+	assert_int_equal(event_json_read(slice_of(text), &line, NULL), 0);
+	ev = event_json_get(line);
+	assert_int_equal(ev->kind, EVENT_NET_HTTP);
+	assert_int_equal(ev->port, 443);
+	assert_string_equal(ev->headers.p, "{\"z\":\"1\",\"a\":\"\\\"\"}");
+	event_json_write(&again, ev, slice_of("s"));
+	assert_string_equal(again.p, text);
+}
+
+static void test_journals(void **state)
+{
+	assert_true(event_kind_is_log(EVENT_NET_RULES));
+	assert_true(event_kind_is_log(EVENT_NET_ASKED));
+	assert_true(event_kind_is_log(EVENT_NET_GATEWAY));
+	assert_false(event_kind_is_log(EVENT_NET_REFUSED));
+	assert_false(event_kind_is_log(EVENT_NET_HTTP));
+	assert_false(event_kind_is_log(EVENT_SECRET_MISUSE));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_network_round_trip), cmocka_unit_test(test_journals),
 		cmocka_unit_test(test_same_as_jsonw), cmocka_unit_test(test_bad_lines),
 		cmocka_unit_test(test_quick_way)};
 

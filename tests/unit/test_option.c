@@ -228,8 +228,8 @@ static void test_run_refused(void **state)
 		{"--rootfs", "/no/such",
 			"option '--rootfs': '/no/such': No such file or directory"},
 		{"--label", "x", "option '--label': 'x': want KEY=VALUE"},
-		{"--trace-sources", "network",
-			"option '--trace-sources': trace source 'network' is not part of "
+		{"--trace-sources", "mounts",
+			"option '--trace-sources': trace source 'mounts' is not part of "
 			"this version: leave it out"},
 		{"--spec", "/no/such", "option '--spec': '/no/such': No such file or directory"},
 	};

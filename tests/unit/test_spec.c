@@ -159,15 +159,16 @@ static void test_words(void **state)
 	struct spec_pair pair = {0};
 	struct err err = {0};
 
-	assert_int_equal(spec_parse_sources("processes,outputs", &trace, NULL), 0);
-	assert_int_equal(trace, SPEC_TRACE_PROCESSES | SPEC_TRACE_OUTPUTS);
+	assert_int_equal(spec_parse_sources("processes,outputs,network", &trace, NULL), 0);
+	assert_int_equal(trace, SPEC_TRACE_PROCESSES | SPEC_TRACE_OUTPUTS | SPEC_TRACE_NETWORK);
 	assert_int_equal(spec_parse_sources("none", &trace, NULL), 0);
 	assert_int_equal(trace, 0);
-	assert_true(spec_parse_sources("files,network", &trace, &err) < 0);
+	assert_true(spec_parse_sources("files,mounts", &trace, &err) < 0);
 	assert_string_equal(
-		err.msg, "trace source 'network' is not part of this version: leave it out");
+		err.msg, "trace source 'mounts' is not part of this version: leave it out");
 	assert_true(spec_parse_sources("files,", &trace, &err) < 0);
-	assert_string_equal(err.msg, "'' is no trace source: want processes, files or outputs");
+	assert_string_equal(
+		err.msg, "'' is no trace source: want processes, files, outputs or network");
 
 	assert_int_equal(spec_parse_pair("a=b=c", &pair, NULL), 0);
 	assert_string_equal(pair.key, "a");
@@ -290,8 +291,8 @@ static void test_refused_json(void **state)
 		{"{\"mounts\":[{\"host\":\"/a\"}]}", "spec: mount 1: want host, guest and mode"},
 		{"{\"mounts\":[{\"host\":\"/a\",\"guest\":\"/b\",\"mode\":\"x\"}]}",
 			"spec: mount 1: 'x' is no mount mode: want ro, rw or cow"},
-		{"{\"trace\":{\"network\":true}}",
-			"spec: trace source 'network' is not part of this version: leave it out"},
+		{"{\"trace\":{\"mounts\":true}}",
+			"spec: trace source 'mounts' is not part of this version: leave it out"},
 		{"{\"trace\":{\"nets\":true}}", "spec: there is no key 'trace.nets'"},
 		{"{\"on_loss\":1}", "spec: on_loss: '': want freeze, stop or continue"},
 		{"{\"labels\":{\"a\":1}}", "spec: label 'a' must be text"},
