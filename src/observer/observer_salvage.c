@@ -8,7 +8,7 @@
 #include "observer/emit.h"
 #include "observer/observer.h"
 #include "observer/programs.h"
-#include "observer/ring.h"
+#include "util/ring.h"
 
 #define SPAN_MAX (1u << 20)
 

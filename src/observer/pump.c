@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "observer/ring.h"
 #include "util/mem.h"
+#include "util/ring.h"
 
 #define SLOTS_WITH_RING 4           /* that may keep theirs when nobody uses them */
 #define NEAR_BYTES      (64u << 10) /* what a reader takes from the ring at once; holds any record */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "observer/ring.h"
+#include "util/ring.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "util/kmap.h"
 #include "util/mem.h"
 
 struct ring {
@@ -38,16 +38,12 @@ static int map_pages(struct ring *ring)
 int ring_open(int fd, struct ring **ret_ring, struct err *err)
 {
 	scoped(ring) struct ring *ring = new0(struct ring);
-	struct bpf_map_info info = {0};
-	__u32 len = sizeof(info);
 	int r;
 
 	ring->fd = -1;
-	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
-		return err_set(err, -errno, "read about a ring: %m");
-	if (info.type != BPF_MAP_TYPE_RINGBUF)
-		return err_set(err, -EINVAL, "what is pinned is no ring");
-	ring->size = info.max_entries;
+	r = kmap_ring_size(fd, &ring->size);
+	if (r < 0)
+		return err_set(err, r, "read about a ring: %m");
 	ring->page = (size_t)sysconf(_SC_PAGESIZE);
 	ring->fd = fd;
 	r = map_pages(ring);
@@ -61,7 +57,7 @@ int ring_open(int fd, struct ring **ret_ring, struct err *err)
 
 int ring_new(size_t bytes, struct ring **ret_ring, struct err *err)
 {
-	scoped_fd int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0, (__u32)bytes, NULL);
+	scoped_fd int fd = kmap_ring_new(bytes);
 	int r;
 
 	if (fd < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a BPF ring buffer: kernel documentation, bpf/ringbuf.rst. One reader. */
-#ifndef OBSERVER_RING_H
-#define OBSERVER_RING_H
+#ifndef UTIL_RING_H
+#define UTIL_RING_H
 
 #include <stdbool.h>
 #include <stddef.h>
