@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a supervisor and its cloche-gateway talk: descriptors at the start, then frames on a stream socket.
+/* How a supervisor and its cloche-gateway talk: descriptors at the start, then frames on a stream socket. A
+ * frame is a head of two words in the machine's byte order (bytes of the payload, type), then the payload: both
+ * ends are of one build on one machine.
  *
- * A frame is a struct gateway_frame and `length` bytes behind it; numbers in native byte order, since both
- * ends are of one build on one machine. The gateway is not trusted: whoever reads its frames refuses what is
- * longer than GATEWAY_FRAME_MAX or of a type that is not its to send. */
+ * The supervisor trusts none of what comes: the gateway reads foreign bytes. */
 #ifndef PROTO_GATEWAY_WIRE_H
 #define PROTO_GATEWAY_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "util/slice.h"
+#include "util/str.h"
 
 enum gateway_fd {
 	GATEWAY_FD_CONTROL = 3, /* SOCK_STREAM; the gateway's writes block */
 	GATEWAY_FD_CONFIG = 4,  /* memfd: JSON */
-	GATEWAY_FD_SECRETS = 5, /* memfd: JSON; may be closed */
+	GATEWAY_FD_SECRETS = 5, /* memfd: JSON lines; may be closed */
 	GATEWAY_FD_TCP = 6,     /* the listener that settled flows reach */
 	GATEWAY_FD_UDP4 = 7,
 	GATEWAY_FD_UDP6 = 8,
@@ -28,25 +32,41 @@ enum gateway_fd {
 	GATEWAY_FD_END = 18,
 };
 
-/* A body of 64 KiB in base64 and headers fit; longer ones go as blobs. */
-#define GATEWAY_FRAME_MAX (1u << 20)
+#define GATEWAY_WIRE_HEAD 8
+#define GATEWAY_WIRE_MAX  (16u << 20) /* of one payload */
 
-struct gateway_frame {
-	uint32_t length; /* of what follows this head */
-	uint32_t type;   /* enum gateway_frame_type */
-};
+/* X(symbol, number, has an id, what the rest of the payload is) */
+#define GATEWAY_FRAMES(X) \
+	/* from the gateway */ \
+	X(READY, 1, false, NONE)  /* confined, reads from now on */ \
+	X(EVENT, 2, true, BYTES)  /* id: of the owner's cgroup or 0; event_json_write() made it */ \
+	X(BLOB, 3, false, BYTES)  /* a body that the next events name by its hash */ \
+	X(FLUSHED, 4, true, NONE) /* answers FLUSH */ \
+	X(ASK, 5, true, BYTES)    /* {"host","address","port","protocol","pid"}: hold or not? */ \
+	/* from the supervisor */ \
+	X(FLUSH, 16, true, NONE)   /* answered once all that can be read now is in events */ \
+	X(RULES, 17, false, BYTES) /* the network object of a spec, instead of the one before */ \
+	X(ANSWER, 18, true, FLAG)  /* to ASK: let it through */
 
 enum gateway_frame_type {
-	/* gateway to supervisor */
-	GATEWAY_READY = 1,   /* nothing: confined, and looking at its sockets */
-	GATEWAY_EVENT = 2,   /* uint64_t cgroup id (0: not known), then one JSON object */
-	GATEWAY_BLOB = 3,    /* bytes to keep under their hash; before the event that names it */
-	GATEWAY_FLUSHED = 4, /* uint64_t id */
-	GATEWAY_ASK = 5,     /* uint64_t id, then JSON {host, address, port, protocol, pid} */
-	/* supervisor to gateway */
-	GATEWAY_FLUSH = 16,  /* uint64_t id */
-	GATEWAY_RULES = 17,  /* JSON: the network object of a spec */
-	GATEWAY_ANSWER = 18, /* uint64_t id, uint8_t allow */
+#define GATEWAY_FRAME_ENUM(symbol, number, has_id, rest) GATEWAY_##symbol = number,
+	GATEWAY_FRAMES(GATEWAY_FRAME_ENUM)
+#undef GATEWAY_FRAME_ENUM
 };
+
+struct gateway_frame {
+	enum gateway_frame_type type;
+	uint64_t id;       /* where the type has one */
+	bool flag;         /* likewise */
+	struct slice rest; /* likewise; borrowed */
+};
+
+/* Adds one frame. A rest of more than GATEWAY_WIRE_MAX - 8 bytes is a broken invariant. */
+void gateway_wire_add(struct str *out, const struct gateway_frame *frame);
+/* Takes the first frame of in, which keeps its bytes: the frame's whole size, 0 where it is not there yet,
+ * -EBADMSG where it is none (too long, a type that is not known, a payload that does not fit the type). */
+long gateway_wire_take(struct slice in, struct gateway_frame *ret_frame);
+
+bool gateway_wire_is_from_gateway(enum gateway_frame_type type);
 
 #endif
