@@ -260,6 +260,11 @@ static inline void event_mark_field(struct event *ev, enum event_field f)
 	ev->has[f / 64] |= 1ULL << (f % 64);
 }
 
+static inline void event_drop_field(struct event *ev, enum event_field f)
+{
+	ev->has[f / 64] &= ~(1ULL << (f % 64));
+}
+
 #define event_has(ev, name) event_has_field((ev), EVENT_F_##name)
 #define event_set(ev, name, value) \
 	do { \

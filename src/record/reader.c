@@ -13,6 +13,7 @@
 
 #include "record/control_line.h"
 #include "record/lines.h"
+#include "record/record_blob.h"
 #include "record/record_internal.h"
 #include "record/record_journal.h"
 #include "util/fdio.h"
@@ -270,6 +271,13 @@ struct slice reader_meta(const struct reader *reader)
 struct slice reader_seal(const struct reader *reader)
 {
 	return str_slice(&reader->seal);
+}
+
+int reader_blob(const struct reader *reader, struct slice sha256, size_t max, struct str *out)
+{
+	scoped_fd int fd = record_blob_open(reader->dirfd, sha256);
+
+	return fd < 0 ? fd : fdio_read_all(fd, max, out);
 }
 
 uint64_t reader_n_bad(const struct reader *reader)

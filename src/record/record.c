@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "event/event_json.h"
+#include "record/record_blob.h"
 #include "record/record_files.h"
 #include "record/recover.h"
 #include "util/clock.h"
@@ -195,7 +196,7 @@ static void clip_list(struct event_list *list)
 	list->n = n;
 }
 
-/* Cuts what makes a line too long; argv says so itself, others lose only what nobody could print. */
+/* Cuts what makes a line too long; argv and bodies say so themselves, others lose only what nobody could print. */
 static void clip_event(struct event *ev)
 {
 	for (int f = 0; f < EVENT_N_FIELDS; f++) {
@@ -211,7 +212,12 @@ static void clip_event(struct event *ev)
 		else if (info->type == EVENT_TYPE_list)
 			clip_list(at);
 	}
-	event_set(ev, argv_truncated, true);
+	if (event_has(ev, argv))
+		event_set(ev, argv_truncated, true);
+	if (event_has(ev, body))
+		event_set(ev, body_truncated, true);
+	if (event_has(ev, response_body))
+		event_set(ev, response_body_truncated, true);
 }
 
 static void write_line(
@@ -230,6 +236,16 @@ static void write_line(
 	event_json_write(out, &clipped, id);
 }
 
+/* An event that names blobs: by the names under which they are kept. */
+static void write_naming(
+	struct record *record, struct record_journal *journal, const struct event *ev)
+{
+	struct event mended = *ev;
+
+	record_blob_mend(record, &mended);
+	write_line(record, journal, &mended);
+}
+
 int record_emit(struct record *record, struct event *ev, struct slice *ret_line)
 {
 	struct record_journal *journal =
@@ -245,7 +261,10 @@ int record_emit(struct record *record, struct event *ev, struct slice *ret_line)
 		ev->wall_ms = clock_wall_ms();
 	if (record->redact)
 		kept = redact_event(record->redact, ev);
-	write_line(record, journal, kept);
+	if (record_blob_is_named(kept))
+		write_naming(record, journal, kept);
+	else
+		write_line(record, journal, kept);
 	line = record_journal_line_end(journal, ev->seq);
 	if (ev->kind == EVENT_EXEC_END)
 		record->rows++;
@@ -274,6 +293,12 @@ int record_flush(struct record *record, bool sync)
 		record->failed = flush_both(record, sync || record->wants_sync);
 	record->wants_sync = false;
 	return record->failed;
+}
+
+void record_allow_text(struct record *record, struct slice text)
+{
+	if (record->redact)
+		redact_allow(record->redact, text);
 }
 
 int record_release_reserve(struct record *record)
@@ -386,6 +411,7 @@ void record_free(struct record *record)
 	redact_free(record->redact);
 	ZSTD_freeCCtx(record->short_outputs);
 	scoped_close(&record->dirfd);
+	free(record->blobs);
 	free(record);
 }
 

@@ -12,6 +12,7 @@
 
 #include "event/event.h"
 #include "record/record_head.h"
+#include "util/digest.h"
 #include "util/err.h"
 #include "util/scoped.h"
 
@@ -36,6 +37,8 @@ int record_reopen(const char *dir, struct record **ret_record, struct err *err);
  * without its end, good until the next call. Buffers; -ENOSPC and the like come from here or from
  * record_flush(), and stay until the record is closed. */
 int record_emit(struct record *record, struct event *ev, struct slice *ret_line);
+/* A text that is kept as it is wherever it stands for a secret: the stand-in of one. Copied. */
+void record_allow_text(struct record *record, struct slice text);
 /* Writes what is buffered, with a hash line that closes the batch. sync: to the disk. */
 int record_flush(struct record *record, bool sync);
 uint64_t record_next_seq(const struct record *record);
@@ -76,6 +79,12 @@ int record_output_write(struct record_output *output, const void *p, size_t len)
 /* Ends the frame and enters the file's hash in the log. By the record's own thread; writes may run on another. */
 void record_output_free(struct record_output *output);
 SCOPED_TYPE(record_output)
+
+/* Keeps bytes of a body as bodies/<SHA-256>, once however often they come, and without secrets unless the record is
+ * raw. Comes before the event that names them (body_blob, response_body_blob) by the hash of what was given here: the
+ * record puts *ret_sha256 there, and leaves the name out where nothing was kept. */
+int record_blob_put(
+	struct record *record, const void *p, size_t len, char ret_sha256[DIGEST_HEX_SIZE]);
 
 /* A terminal's recording as asciicast v2: casts/<exec>.cast. */
 struct record_cast;

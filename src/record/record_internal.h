@@ -10,6 +10,11 @@
 #include "record/redact.h"
 
 #define RECORD_RESERVE_BYTES (256U << 10)
+#define RECORD_BLOB_PAIRS    256U /* blobs kept without their secrets whose events may still come */
+
+struct record_blob_pair {
+	char named[DIGEST_HEX_SIZE], kept[DIGEST_HEX_SIZE];
+};
 
 struct record {
 	int dirfd;
@@ -26,6 +31,8 @@ struct record {
 	struct record_journal log, trace;
 	struct redact *redact;
 	struct ZSTD_CCtx_s *short_outputs; /* compresses them; made at the first */
+	struct record_blob_pair *blobs;    /* RECORD_BLOB_PAIRS of them, made at the first */
+	size_t next_blob;
 	struct record_mend mend;
 };
 

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/redact_net.h"
 #include "record/redact_rules.h"
 #include "record/redact_scan.h"
 #include "util/mem.h"
 
 struct redact {
+	struct redact_scan_rules rules;
 	char *salt;
 	uint64_t fields[EVENT_HAS_WORDS]; /* those that may hold secrets */
 	struct event event;               /* the copy of the last event that did */
@@ -20,13 +22,15 @@ struct redact {
 static const enum event_field fields_with_text[] = {EVENT_F_path, EVENT_F_cwd, EVENT_F_from,
 	EVENT_F_to, EVENT_F_target, EVENT_F_data, EVENT_F_stdout_text, EVENT_F_stderr_text,
 	EVENT_F_command, EVENT_F_task_text, EVENT_F_detail, EVENT_F_labels, EVENT_F_argv,
-	EVENT_F_args};
+	EVENT_F_args, EVENT_F_url, EVENT_F_headers, EVENT_F_body, EVENT_F_response_headers,
+	EVENT_F_response_body};
 
 struct redact *redact_new(const char *salt)
 {
 	struct redact *redact = new0(struct redact);
 
 	redact->salt = mem_dup(salt);
+	redact->rules.salt = redact->salt;
 	for (size_t i = 0; i < sizeof(fields_with_text) / sizeof(fields_with_text[0]); i++)
 		redact->fields[fields_with_text[i] / 64] |= 1ULL << (fields_with_text[i] % 64);
 	redact_scan_init();
@@ -45,14 +49,28 @@ void redact_free(struct redact *redact)
 	if (!redact)
 		return;
 	drop_copies(redact);
+	for (size_t i = 0; i < redact->rules.n_allowed; i++)
+		free((char *)redact->rules.allowed[i].p);
+	free(redact->rules.allowed);
 	free(redact->owned);
 	free(redact->salt);
 	free(redact);
 }
 
+void redact_allow(struct redact *redact, struct slice text)
+{
+	struct redact_scan_rules *rules = &redact->rules;
+
+	if (rules->n_allowed == REDACT_ALLOWED_MAX || text.len == 0)
+		return;
+	rules->allowed = mem_grow(rules->allowed, rules->n_allowed + 1, sizeof(struct slice));
+	rules->allowed[rules->n_allowed++] =
+		(struct slice){.p = mem_copy(text.p, text.len), .len = text.len};
+}
+
 bool redact_text(const struct redact *redact, struct slice text, struct str *out)
 {
-	return redact_scan_text(redact->salt, text, false, out);
+	return redact_scan_text(&redact->rules, text, false, out);
 }
 
 /* Keeps memory that the copied event points to. */
@@ -99,8 +117,7 @@ static bool redact_by_option(
 	}
 	if (redact_scan_is_no_value((struct slice){.p = item.p + from, .len = item.len - from}))
 		return false;
-	redact_scan_put(redact->salt, item, from, out);
-	return true;
+	return redact_scan_put(&redact->rules, item, from, out);
 }
 
 /* `sshpass -pSECRET`, `curl -uNAME:SECRET` */
@@ -120,8 +137,7 @@ static bool redact_glued(struct redact *redact, struct event_list list, size_t i
 		from = (size_t)(colon - item.p) + 1;
 	if (redact_scan_is_no_value((struct slice){.p = item.p + from, .len = item.len - from}))
 		return false;
-	redact_scan_put(redact->salt, item, from, out);
-	return true;
+	return redact_scan_put(&redact->rules, item, from, out);
 }
 
 static bool redact_item(struct redact *redact, struct event_list list, size_t i, struct str *out)
@@ -129,7 +145,7 @@ static bool redact_item(struct redact *redact, struct event_list list, size_t i,
 	if (i > 0 && (redact_by_option(redact, list, i, out) || redact_glued(redact, list, i, out)))
 		return true;
 	return redact_scan_text(
-		redact->salt, list.items[i], i == 0 || !is_script_option(list.items[i - 1]), out);
+		&redact->rules, list.items[i], i == 0 || !is_script_option(list.items[i - 1]), out);
 }
 
 bool redact_list(struct redact *redact, struct event_list list, struct event_list *ret_list)
@@ -172,6 +188,31 @@ static void mend_raw(struct str *raw)
 	str_puts(raw, "\"[redacted]\"");
 }
 
+/* A text or JSON as its field has it; false: there is no secret in it. */
+static bool redact_value(
+	const struct redact *redact, const struct event *ev, int field, struct str *out)
+{
+	const struct event_field_info *info = &event_field_table[field];
+	struct slice text = *(const struct slice *)((const char *)ev + info->offset);
+
+	switch (field) {
+	case EVENT_F_headers:
+	case EVENT_F_response_headers:
+		return redact_net_headers(&redact->rules, text, out);
+	case EVENT_F_body:
+		return redact_net_body(&redact->rules, text, ev->body_encoding, out);
+	case EVENT_F_response_body:
+		return redact_net_body(&redact->rules, text, ev->response_body_encoding, out);
+	default:
+		break;
+	}
+	if (!redact_text(redact, text, out))
+		return false;
+	if (info->type == EVENT_TYPE_raw)
+		mend_raw(out);
+	return true;
+}
+
 static void redact_field(
 	struct redact *redact, const struct event *ev, int field, const struct event **kept)
 {
@@ -184,9 +225,7 @@ static void redact_field(
 		if (redact_list(redact, *(const struct event_list *)at, &list))
 			*(struct event_list *)((char *)copy_of(redact, ev, kept) + info->offset) =
 				list;
-	} else if (redact_text(redact, *(const struct slice *)at, &out)) {
-		if (info->type == EVENT_TYPE_raw)
-			mend_raw(&out);
+	} else if (redact_value(redact, ev, field, &out)) {
 		*(struct slice *)((char *)copy_of(redact, ev, kept) + info->offset) =
 			own_text(redact, &out);
 	}

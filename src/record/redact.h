@@ -16,6 +16,10 @@ struct redact *redact_new(const char *salt);
 void redact_free(struct redact *redact);
 SCOPED_TYPE(redact)
 
+/* A text that is no secret wherever it stands for one: the stand-in of a secret. Copied; REDACT_ALLOWED_MAX of them. */
+#define REDACT_ALLOWED_MAX 256U
+void redact_allow(struct redact *redact, struct slice text);
+
 /* The event to keep: ev itself where it holds no secret, else a copy, good until the next call. */
 const struct event *redact_event(struct redact *redact, const struct event *ev);
 

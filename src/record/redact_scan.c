@@ -26,7 +26,7 @@ enum look {
 
 /* The text at hand. */
 struct scan {
-	const char *salt;
+	const struct redact_scan_rules *rules;
 	struct slice in;
 	bool is_argument; /* NAME=VALUE goes to the end */
 	struct str *out;
@@ -50,7 +50,7 @@ static void add_mark(const struct scan *scan, struct slice value)
 	struct digest d;
 
 	digest_init(&d);
-	digest_add(&d, scan->salt, strlen(scan->salt));
+	digest_add(&d, scan->rules->salt, strlen(scan->rules->salt));
 	digest_add(&d, "\n", 1);
 	digest_add(&d, value.p, value.len);
 	digest_value_hex(&d, hex);
@@ -59,9 +59,21 @@ static void add_mark(const struct scan *scan, struct slice value)
 	str_putc(scan->out, ']');
 }
 
+static bool is_allowed(const struct scan *scan, size_t from, size_t to)
+{
+	struct slice value = {.p = scan->in.p + from, .len = to - from};
+
+	for (size_t i = 0; i < scan->rules->n_allowed; i++)
+		if (slice_eq(scan->rules->allowed[i], value))
+			return true;
+	return false;
+}
+
 /* The mark for bytes from..to; says where to go on. */
 static size_t put(struct scan *scan, size_t from, size_t to)
 {
+	if (is_allowed(scan, from, to))
+		return to;
 	str_add(scan->out, scan->in.p + scan->done, from - scan->done);
 	add_mark(scan, (struct slice){.p = scan->in.p + from, .len = to - from});
 	scan->done = to;
@@ -308,7 +320,7 @@ static size_t on_colon(struct scan *scan, size_t i)
 	name = name_before(scan, end);
 	if (name.len == 0)
 		return i + 1;
-	if (is_json ? !redact_rules_is_secret_name(name) : !redact_rules_is_secret_header(name))
+	if (!redact_rules_is_secret_header(name) && !(is_json && redact_rules_is_secret_name(name)))
 		return i + 1;
 	if (!is_json && !begins_line(scan, name.p) && !is_quote(name.p[-1]))
 		return i + 1;
@@ -426,16 +438,19 @@ static bool run(struct scan *scan)
 	return scan->found;
 }
 
-bool redact_scan_text(const char *salt, struct slice text, bool is_argument, struct str *out)
+bool redact_scan_text(
+	const struct redact_scan_rules *rules, struct slice text, bool is_argument, struct str *out)
 {
-	struct scan scan = {.salt = salt, .in = text, .is_argument = is_argument, .out = out};
+	struct scan scan = {.rules = rules, .in = text, .is_argument = is_argument, .out = out};
 
 	return run(&scan);
 }
 
-void redact_scan_put(const char *salt, struct slice text, size_t from, struct str *out)
+bool redact_scan_put(
+	const struct redact_scan_rules *rules, struct slice text, size_t from, struct str *out)
 {
-	struct scan scan = {.salt = salt, .in = text, .out = out};
+	struct scan scan = {.rules = rules, .in = text, .out = out};
 
 	(void)put(&scan, from, text.len); /* there is nothing behind it */
+	return scan.found;
 }

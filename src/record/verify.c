@@ -14,6 +14,7 @@
 #include "event/event_json.h"
 #include "record/record_files.h"
 #include "record/record_seal.h"
+#include "record/verify_blobs.h"
 #include "record/verify_chain.h"
 #include "util/fdio.h"
 #include "util/map.h"
@@ -45,6 +46,7 @@ struct verify {
 	struct named_file *files;
 	struct map *names; /* of these files */
 	size_t n_files;
+	struct verify_blobs blobs;
 	struct event_line *parsed;
 };
 
@@ -152,6 +154,10 @@ static void on_log_line(
 static void on_trace_line(
 	void *ctx, struct slice line, const struct control_line *control, const char *where)
 {
+	struct verify *v = ctx;
+
+	if (control->kind == CONTROL_LINE_EVENT)
+		verify_blobs_take(&v->blobs, line);
 }
 
 static int run_chains(struct verify *v, struct err *err)
@@ -426,6 +432,7 @@ static int check_all(struct verify *v, struct err *err)
 	check_rows(v);
 	check_meta(v);
 	check_files(v);
+	verify_blobs_check(&v->blobs, v->dirfd, &v->findings);
 	check_seal(v);
 	tell_head(v);
 	return 0;
@@ -441,6 +448,7 @@ static void done(struct verify *v)
 	map_free(v->execs);
 	map_free(v->names);
 	free(v->files);
+	verify_blobs_done(&v->blobs);
 	event_line_free(v->parsed);
 	str_done(&v->findings.text);
 }

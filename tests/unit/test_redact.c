@@ -236,9 +236,108 @@ static void test_raw(void **state)
 	}
 }
 
+/* The text with each mark as #. */
+static void add_marked(struct str *out, struct slice text)
+{
+	const char *mark;
+
+	while (text.len && (mark = memmem(text.p, text.len, "[redacted #", 11))) {
+		str_printf(out, "%.*s#", (int)(mark - text.p), text.p);
+		text.len -= (size_t)(mark + 18 - text.p);
+		text.p = mark + 18;
+	}
+	str_add(out, text.p ? text.p : "", text.len);
+}
+
+static void test_headers(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} cases[] = {
+		{"{\"authorization\":\"Bearer abc\",\"accept\":\"*/*\"}",
+			"{\"authorization\":\"Bearer #\",\"accept\":\"*/*\"}"},
+		{"{\"proxy-authorization\":\"Basic dTpw\"}",
+			"{\"proxy-authorization\":\"Basic #\"}"},
+		{"{\"authorization\":\"Digest username=\\\"x\\\", response=\\\"y\\\"\"}",
+			"{\"authorization\":\"Digest #\"}"},
+		{"{\"authorization\":\"rawvalue\"}", "{\"authorization\":\"#\"}"},
+		{"{\"cookie\":\"a=\\\"b\\\"; c=d\"}", "{\"cookie\":\"#\"}"},
+		{"{\"set-cookie\":\"a=b; Path=/,c=d\"}", "{\"set-cookie\":\"#\"}"},
+		{"{\"x-api-key\":\"k\",\"X-Goog-Api-Key\":\"v\"}",
+			"{\"x-api-key\":\"#\",\"X-Goog-Api-Key\":\"#\"}"},
+		{"{\"x-client-secret\":\"k\"}", "{\"x-client-secret\":\"#\"}"},
+		{"{\"referer\":\"http://h/?token=abc\"}", "{\"referer\":\"http://h/?token=#\"}"},
+		{"{\"x-note\":\"ghp_0123456789abcdefghijABCDEFGHIJ012345\"}", "{\"x-note\":\"#\"}"},
+		{"{\"authorization\":\"Bearer stand-in-1\",\"x-api-key\":\"stand-in-1\"}", "="},
+		{"{\"authorization\":\"Bearer stand-in-12\"}", "{\"authorization\":\"Bearer #\"}"},
+		{"{\"host\":\"h\",\"content-type\":\"text/plain\",\"cookie\":\"\"}", "="},
+		{"{}", "="},
+		{"[\"authorization\"]", "\"[redacted]\""},
+		{"{\"authorization\":\"Bearer abc", "\"[redacted]\""},
+	};
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+
+	redact_allow(redact, slice_of("stand-in-1"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct event ev = {.kind = EVENT_NET_HTTP};
+		const struct event *kept;
+		scoped_str struct str got = {0};
+
+		event_set(&ev, headers, slice_of(cases[i].in));
+		event_set(&ev, response_headers, slice_of(cases[i].in));
+		kept = redact_event(redact, &ev);
+		if (strcmp(cases[i].want, "=") == 0) {
+			assert_ptr_equal(kept, &ev);
+			continue;
+		}
+		add_marked(&got, kept->headers);
+		assert_string_equal(got.p, cases[i].want);
+		assert_true(slice_eq(kept->headers, kept->response_headers));
+	}
+}
+
+static void test_bodies(void **state)
+{
+	static const struct {
+		const char *in, *encoding, *want;
+	} cases[] = {
+		{"{\"k\":\"sk-proj-abcDEF1234567890abcdef\",\"n\":1}", "utf8",
+			"{\"k\":\"#\",\"n\":1}"},
+		{"{\"authorization\":\"Bearer abc\"}", "utf8", "{\"authorization\":\"#\"}"},
+		{"a=1&password=hunter2&b=2", "utf8", "a=1&password=#&b=2"},
+		/* "\xff password=hunter2\n" */
+		{"/yBwYXNzd29yZD1odW50ZXIyCg==", "base64", NULL},
+		{"/yBub3RoaW5nCg==", "base64", "="},
+		{"not base64: ghp_0123456789abcdefghijABCDEFGHIJ012345", "base64", "="},
+		{"nothing here", "utf8", "="},
+	};
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct event ev = {.kind = EVENT_NET_HTTP};
+		const struct event *kept;
+		scoped_str struct str got = {0};
+
+		event_set(&ev, body, slice_of(cases[i].in));
+		event_set(&ev, body_encoding, slice_of(cases[i].encoding));
+		event_set(&ev, url, slice_of("https://h/?api_key=v"));
+		kept = redact_event(redact, &ev);
+		assert_int_equal(kept->url.len, strlen("https://h/?api_key=[redacted #......]"));
+		add_marked(&got, kept->body);
+		if (!cases[i].want)
+			assert_true(slice_starts(kept->body, "/yBwYXNzd29yZD1bcmVkYWN0ZWQgI"));
+		else if (strcmp(cases[i].want, "=") == 0)
+			assert_string_equal(got.p, cases[i].in);
+		else
+			assert_string_equal(got.p, cases[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_bodies),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_list),

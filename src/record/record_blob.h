@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of requests and answers beside the journals: bodies/<SHA-256 of what is in it>, each once.
+ *
+ * Events name them by the hash of what was sent. What is kept may be another text, with secrets taken out, so the
+ * last few of those are remembered until the event comes. */
+#ifndef RECORD_RECORD_BLOB_H
+#define RECORD_RECORD_BLOB_H
+
+#include "record/record_internal.h"
+
+#define RECORD_BLOB_FOLDER "bodies"
+
+/* Whether an event names a blob. */
+bool record_blob_is_named(const struct event *ev);
+/* Puts the names of what was kept into an event, and takes out those of what was not. */
+void record_blob_mend(const struct record *record, struct event *ev);
+/* Opens one to read; -EINVAL where the name is no hash. dirfd is the record's. */
+int record_blob_open(int dirfd, struct slice sha256);
+
+#endif
