@@ -80,8 +80,10 @@ void spec_add_mount(struct spec *spec, const char *host, const char *guest,
 /* A label that is there already gets the new value. */
 void spec_add_label(struct spec *spec, const char *key, const char *value);
 
-/* The wire, meta.json and spec file form. A key that is not known is refused. */
+/* The wire form, without what is hidden (spec_network.h). A key that is not known is refused. */
 void spec_write(struct str *out, const struct spec *spec);
+/* The form of meta.json: variables by name only, no stand-ins, a CA by its hash. */
+void spec_write_record(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
 /* The same onto a spec that holds other values: keys that are there replace, mounts and labels are added.
  * Where it fails, some of them may be in already. */

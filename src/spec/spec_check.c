@@ -181,6 +181,10 @@ static int check_texts(const struct spec *spec, struct err *err)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (texts[i].text && !utf8_is_valid(texts[i].text, strlen(texts[i].text)))
 			return err_set(err, -EINVAL, "the %s is not UTF-8", texts[i].what);
+	for (size_t i = 0; i < spec->env.n; i++)
+		if (spec->env.items[i][0] == '=' || !strchr(spec->env.items[i], '='))
+			return err_set(
+				err, -EINVAL, "variable %zu of 'env': want NAME=VALUE", i + 1);
 	return 0;
 }
 
@@ -195,6 +199,8 @@ int spec_check(const struct spec *spec, const char *state_dir, const char *run_d
 	r = check_texts(spec, err);
 	if (r == 0)
 		r = check_limits(spec, err);
+	if (r == 0)
+		r = spec_network_check(&spec->network, err);
 	if (r == 0 && spec->rootfs)
 		r = check_rootfs(spec->rootfs, &own, err);
 	return r < 0 ? r : check_mounts(spec, &own, err);

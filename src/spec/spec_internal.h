@@ -43,6 +43,9 @@ void spec_json_write_words(struct jsonw *j, const char *key, const struct spec_w
 /* Parses the text of an object; the caller drops the reference. */
 int spec_json_parse(struct slice json, json_t **ret_root, struct err *err);
 
+/* As spec_network_read(). */
+int spec_network_read_json(struct spec_network *net, const json_t *object, struct err *err);
+
 static inline void spec_json_drop(json_t **root)
 {
 	json_decref(*root);

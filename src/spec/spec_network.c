@@ -34,6 +34,12 @@ static void free_hidden(char *text)
 	free(text);
 }
 
+void spec_host_map_done(struct spec_host_map *map)
+{
+	free(map->name);
+	free(map->address);
+}
+
 void spec_set_done(struct spec_set *set)
 {
 	free(set->name);
@@ -55,10 +61,8 @@ void spec_network_done(struct spec_network *net)
 	for (size_t i = 0; i < net->n_sets; i++)
 		spec_set_done(&net->sets[i]);
 	free(net->sets);
-	for (size_t i = 0; i < net->n_maps; i++) {
-		free(net->maps[i].name);
-		free(net->maps[i].address);
-	}
+	for (size_t i = 0; i < net->n_maps; i++)
+		spec_host_map_done(&net->maps[i]);
 	free(net->maps);
 	spec_words_done(&net->resolvers);
 	spec_words_done(&net->tls_passthrough);
@@ -73,6 +77,13 @@ void spec_network_done(struct spec_network *net)
 		spec_secret_done(&net->secrets[i]);
 	free(net->secrets);
 	*net = (struct spec_network){0};
+}
+
+void spec_network_settle(struct spec_network *net)
+{
+	if (!net->has_net && (net->allow.n || net->ask))
+		net->net = SPEC_NET_ALLOW;
+	net->has_net = true;
 }
 
 const char *spec_net_name(enum spec_net net)

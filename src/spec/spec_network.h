@@ -68,11 +68,13 @@ struct spec_secret {
 	char *value;    /* NULL where it was not handed over */
 };
 
+void spec_host_map_done(struct spec_host_map *map);
 void spec_set_done(struct spec_set *set);
 void spec_secret_done(struct spec_secret *secret);
 
 struct spec_network {
 	enum spec_net net;
+	bool has_net;                  /* it was named; not in JSON, where it always is */
 	struct spec_words allow, deny; /* rules (spec_rule.h) or names of sets */
 	struct spec_set *sets;         /* every "@name" of allow and deny is here */
 	size_t n_sets;
@@ -101,6 +103,9 @@ void spec_network_done(struct spec_network *net); /* overwrites what is hidden *
 void spec_network_write(struct jsonw *j, const struct spec_network *net, bool for_record);
 /* Reads one. Lists that are there replace. -EINVAL with one sentence. */
 int spec_network_read(struct spec_network *net, struct slice json, struct err *err);
+
+/* Where no mode was named: rules to allow, or --ask, mean SPEC_NET_ALLOW. */
+void spec_network_settle(struct spec_network *net);
 
 /* One line: {"secrets":[{"name","value"}],"upstream_proxy":{"user","password"}}. False, and nothing is written,
  * where nothing is hidden. */

@@ -148,6 +148,13 @@ static int read_durability(void *target, const json_t *v, struct err *err)
 	return r < 0 ? err_wrap(err, r, "durability") : 0;
 }
 
+static int read_network(void *target, const json_t *v, struct err *err)
+{
+	struct spec *spec = target;
+
+	return spec_network_read_json(&spec->network, v, err);
+}
+
 _Static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t),
 	"ids are read as 32 bits");
 
@@ -160,6 +167,9 @@ static const struct spec_json_key spec_keys[] = {
 	{"rootfs", SPEC_JSON_TEXT, offsetof(struct spec, rootfs)},
 	{"mounts", SPEC_JSON_CALL, .read = read_mounts},
 	{"hide", SPEC_JSON_WORDS, offsetof(struct spec, hide)},
+	{"network", SPEC_JSON_CALL, .read = read_network},
+	{"env", SPEC_JSON_WORDS, offsetof(struct spec, env)},
+	{"profile", SPEC_JSON_TEXT, offsetof(struct spec, profile)},
 	{"labels", SPEC_JSON_CALL, .read = read_labels},
 	{"memory_bytes", SPEC_JSON_SIZE, offsetof(struct spec, memory_bytes)},
 	{"cpus", SPEC_JSON_CALL, .read = read_cpus},

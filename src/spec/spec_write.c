@@ -2,6 +2,7 @@
 #include "spec/spec_internal.h"
 #include "spec/spec_parse.h"
 #include "util/jsonw.h"
+#include "util/mem.h"
 
 static void write_mounts(struct jsonw *j, const struct spec *spec)
 {
@@ -42,7 +43,18 @@ static void write_trace(struct jsonw *j, const struct spec *spec)
 	jsonw_object_end(j);
 }
 
-void spec_write(struct str *out, const struct spec *spec)
+/* In a record only the names: values may be anything. */
+static void write_env(struct jsonw *j, const struct spec_words *env, bool for_record)
+{
+	scoped_mem struct slice *items = new0_n(struct slice, env->n);
+
+	for (size_t i = 0; i < env->n; i++)
+		items[i] = (struct slice){.p = env->items[i],
+			.len = for_record ? strcspn(env->items[i], "=") : strlen(env->items[i])};
+	jsonw_klist(j, "env", items, env->n);
+}
+
+static void write_spec(struct str *out, const struct spec *spec, bool for_record)
 {
 	struct jsonw j = jsonw_to(out);
 
@@ -55,6 +67,10 @@ void spec_write(struct str *out, const struct spec *spec)
 	jsonw_ktext(&j, "rootfs", spec->rootfs ? spec->rootfs : "host");
 	write_mounts(&j, spec);
 	spec_json_write_words(&j, "hide", &spec->hide);
+	jsonw_key(&j, "network");
+	spec_network_write(&j, &spec->network, for_record);
+	write_env(&j, &spec->env, for_record);
+	spec_json_write_given(&j, "profile", spec->profile);
 	write_labels(&j, spec);
 	jsonw_kint(&j, "memory_bytes", spec->memory_bytes);
 	jsonw_key(&j, "cpus");
@@ -68,4 +84,14 @@ void spec_write(struct str *out, const struct spec *spec)
 	jsonw_kint(&j, "owner_uid", spec->owner_uid);
 	jsonw_kint(&j, "owner_gid", spec->owner_gid);
 	jsonw_object_end(&j);
+}
+
+void spec_write(struct str *out, const struct spec *spec)
+{
+	write_spec(out, spec, false);
+}
+
+void spec_write_record(struct str *out, const struct spec *spec)
+{
+	write_spec(out, spec, true);
 }

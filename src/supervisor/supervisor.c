@@ -146,7 +146,7 @@ static void meta_json(
 	struct jsonw j = jsonw_to(out);
 	char now[CLOCK_TEXT_LEN];
 
-	spec_write(&spec, sup->spec);
+	spec_write_record(&spec, sup->spec);
 	clock_format(clock_wall_ms(), now);
 	jsonw_object(&j);
 	jsonw_kint(&j, "v", EVENT_SCHEMA);
