@@ -62,7 +62,7 @@ struct dns_query {
 	bool has_edns;
 	uint16_t udp_size;    /* what the client takes over UDP */
 	struct dns_name name; /* with its case, which answers repeat; len 0: it could not be read */
-	bool is_host; /* letters, digits, '-' and '_' only, and not the root: a name that rules can speak of */
+	bool is_host; /* a name that rules can speak of: letters, digits, '-', '_', not the root, no address */
 	char host
 		[DNS_TEXT_MAX]; /* in lower case, without the final dot; other bytes as \DDD; "." for the root */
 };

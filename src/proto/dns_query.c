@@ -4,6 +4,7 @@
 
 #include "proto/dns_name.h"
 #include "proto/dns_wire.h"
+#include "proto/url.h"
 
 static const struct {
 	uint16_t value;
@@ -143,6 +144,14 @@ static enum dns_rcode read_question(
 	return fault;
 }
 
+/* And not a spelling of an address, which no name is. */
+static bool is_name(const char *host)
+{
+	struct url_host read;
+
+	return url_host_read(slice_of(host), &read) == 0 && read.kind == URL_NAME;
+}
+
 int dns_query_read(struct slice in, struct dns_query *ret)
 {
 	struct dns_cursor c = dns_cursor_at(in, 0);
@@ -160,7 +169,7 @@ int dns_query_read(struct slice in, struct dns_query *ret)
 	ret->fault = read_question(&c, &head, ret);
 	ret->wants_authentic = ret->wants_authentic || ret->dnssec_ok;
 	if (ret->name.len > 0)
-		ret->is_host = dns_name_text(&ret->name, ret->host);
+		ret->is_host = dns_name_text(&ret->name, ret->host) && is_name(ret->host);
 	return 0;
 }
 

@@ -42,6 +42,7 @@ static const struct {
 	{"underscore", BYTES(ASK "\5_sip1\1a\0" A_IN), 0, DNS_NOERROR, "_sip1.a", true},
 	{"dot in a label", BYTES(ASK "\3a.b\1c\0" A_IN), 0, DNS_NOERROR, "a\\046b.c", false},
 	{"NUL in a label", BYTES(ASK "\3a\0b\1c\0" A_IN), 0, DNS_NOERROR, "a\\000b.c", false},
+	{"address", BYTES(ASK "\4\x30x7f\1\x31\0" A_IN), 0, DNS_NOERROR, "0x7f.1", false},
 	{"star", BYTES(ASK "\1*\1c\0" A_IN), 0, DNS_NOERROR, "\\042.c", false},
 	{"high byte", BYTES(ASK "\2\xc3\xa9\1c\0" A_IN), 0, DNS_NOERROR, "\\195\\169.c", false},
 	{"longest name",
