@@ -8,7 +8,8 @@
 #include "proto/dns_name.h"
 #include "proto/dns_wire.h"
 
-#define TTL_MAX 0x7fffffffu
+#define TTL_SIGN 0x80000000u
+#define TTL_MAX  86400 /* names are remembered for no longer either */
 
 /* Goes through the records behind the question. */
 struct walk {
@@ -35,8 +36,10 @@ static int next_record(struct walk *walk, struct dns_record *ret)
 	ret->type = (uint16_t)dns_cursor_int(c, 2);
 	ret->class = (uint16_t)dns_cursor_int(c, 2);
 	ret->ttl = dns_cursor_int(c, 4);
-	if (ret->ttl > TTL_MAX)
+	if (ret->ttl & TTL_SIGN)
 		ret->ttl = 0; /* RFC 2181, section 8 */
+	if (ret->ttl > TTL_MAX)
+		ret->ttl = TTL_MAX;
 	ret->data_len = (uint16_t)dns_cursor_int(c, 2);
 	ret->data_at = (uint16_t)c->at;
 	dns_cursor_skip(c, ret->data_len);
