@@ -284,8 +284,10 @@ unsigned char tls_end_fitting_alert(const struct tls_end *e)
 
 bool tls_end_is_at_end(const struct tls_end *e)
 {
-	return e->plain_at == e->plain_len &&
-	       (e->has_close || (e->in_end && SSL_pending(e->ssl) == 0));
+	if (e->plain_at < e->plain_len)
+		return false;
+	return e->has_close || e->state == TLS_END_FAILED ||
+	       (e->in_end && SSL_pending(e->ssl) == 0);
 }
 
 bool tls_end_is_cut_off(const struct tls_end *e)

@@ -57,9 +57,9 @@ enum tls_end_failure tls_end_failure(const struct tls_end *end);
 const char *tls_end_reason(const struct tls_end *end);
 /* The alert that should tell others about the failure, where they had one with us: RFC 8446, 6.2. */
 unsigned char tls_end_fitting_alert(const struct tls_end *end);
-/* The peer sends nothing more and all it said was read. */
+/* Nothing more comes from the peer, which closed or failed, and all it said was read. */
 bool tls_end_is_at_end(const struct tls_end *end);
-/* It is, and the peer closed its socket without close_notify: what was read may be cut off. */
+/* It is, and the peer did not say close_notify: what was read may be cut off. */
 bool tls_end_is_cut_off(const struct tls_end *end);
 /* The application protocol that was agreed on, "h2"; "" where none was. */
 const char *tls_end_alpn(const struct tls_end *end);
