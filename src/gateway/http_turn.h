@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request and what came of it, for every version of HTTP: where it leads, whether it may, what is told of it
+ * in the end. Bytes on a wire are the machines' part. */
+#ifndef GATEWAY_HTTP_TURN_H
+#define GATEWAY_HTTP_TURN_H
+
+#include "gateway/http_copy.h"
+#include "gateway/http_machine.h"
+#include "util/str.h"
+
+struct http_turn {
+	const struct http_setup *setup;
+	const char *protocol;
+	/* The request; slices are the machine's, valid as long as the turn. */
+	struct slice method, scheme;
+	struct str authority, host, path, url; /* NUL behind each; host as in struct http_request */
+	bool has_host, is_connect;
+	uint16_t port;
+	const struct http1_field *fields;
+	size_t n_fields;
+	bool has_length;
+	uint64_t length;
+	struct http_copy sent;
+	/* The answer. */
+	unsigned status;
+	const struct http1_field *response_fields;
+	size_t n_response_fields;
+	bool response_has_length;
+	uint64_t response_length;
+	struct http_copy got;
+	int64_t started_ns;
+	const char *upgrade, *error;
+	struct http_answer answer; /* where it was refused */
+	bool refused;              /* or failed: the gateway answers */
+	bool reported;
+};
+
+void http_turn_init(struct http_turn *turn, const struct http_setup *setup, const char *protocol);
+void http_turn_done(struct http_turn *turn);
+
+/* Where it leads. authority: the Host field or :authority, p NULL where there is none; an absolute target's own
+ * authority goes before it. scheme: NULL for that of the flow. -EBADMSG with *ret_fault. */
+int http_turn_address(struct http_turn *turn, struct slice authority, struct slice target,
+	struct http1_fault *ret_fault);
+/* Asks whether it may go on, with method, fields and address set. False: it was refused, and that was told. */
+bool http_turn_judge(struct http_turn *turn);
+/* Refuses it, and tells. */
+void http_turn_refuse(
+	struct http_turn *turn, unsigned status, const char *rule, const char *reason);
+/* It went wrong on the way: tells of it as an exchange with this error, and prepares the document. */
+void http_turn_fail(struct http_turn *turn, unsigned status, const char *why);
+/* The document for a refused or failed one. */
+void http_turn_problem(const struct http_turn *turn, struct str *out);
+/* Tells what came of it, once; refused ones were told already. */
+void http_turn_report(struct http_turn *turn);
+
+#endif
