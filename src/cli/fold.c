@@ -18,7 +18,7 @@ struct folding {
 	const struct fold *fold;
 	const struct source_ids *ids;
 	void **views; /* one a record */
-	bool *traced; /* likewise: tracing began */
+	bool *traced; /* likewise: what the view needs was watched */
 };
 
 static void add_element(struct str *out, const json_t *element, const char *sandbox)
@@ -158,6 +158,17 @@ static int print(const struct folding *f, bool redraw, struct err *err)
 	return r < 0 ? r : cli_print(&out, err);
 }
 
+/* Whether the event says that what the view needs is watched from here on. */
+static bool is_start(const struct folding *f, const struct event *ev)
+{
+	if (ev->kind != EVENT_TRACE_STARTED)
+		return false;
+	for (size_t i = 0; f->fold->needs_source && i < ev->sources.n; i++)
+		if (slice_is(ev->sources.items[i], f->fold->needs_source))
+			return true;
+	return !f->fold->needs_source;
+}
+
 /* Takes in all there is. Returns how many events that were. */
 static int take_all(const struct folding *f, struct source *source, struct err *err)
 {
@@ -168,7 +179,7 @@ static int take_all(const struct folding *f, struct source *source, struct err *
 
 	while ((r = source_next(source, &ev, &line, &i, err)) == 1) {
 		f->fold->add(f->views[i], ev);
-		f->traced[i] = f->traced[i] || ev->kind == EVENT_TRACE_STARTED;
+		f->traced[i] = f->traced[i] || is_start(f, ev);
 		n = 1;
 	}
 	return r < 0 ? r : n;
@@ -196,15 +207,26 @@ static int follow(const struct folding *f, struct source *source, struct err *er
 	return print(f, redraw, err);
 }
 
+static int not_traced(const struct folding *f, const char *id, struct err *err)
+{
+	if (f->fold->needs_source)
+		return err_set(err, -ENODATA,
+			"the %s of sandbox %s was not watched: it has none, or tracing leaves it "
+			"out; `cloche show %s` says which",
+			f->fold->needs_source, id, id);
+	return err_set(err, -ENODATA,
+		"sandbox %s was not traced: `cloche create --trace` does, and `cloche show %s` "
+		"says why where it was asked for",
+		id, id);
+}
+
 static int check_traced(const struct folding *f, struct err *err)
 {
-	for (size_t i = 0; f->fold->needs_trace && i < f->ids->n; i++)
+	bool is_needed = f->fold->needs_trace || f->fold->needs_source;
+
+	for (size_t i = 0; is_needed && i < f->ids->n; i++)
 		if (!f->traced[i])
-			return err_set(err, -ENODATA,
-				"sandbox %s was not traced: `cloche create --trace` does, and "
-				"`cloche "
-				"show %s` says why where it was asked for",
-				f->ids->items[i], f->ids->items[i]);
+			return not_traced(f, f->ids->items[i], err);
 	return 0;
 }
 

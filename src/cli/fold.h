@@ -17,6 +17,8 @@ struct fold {
 	bool is_timeline;
 	/* Of what the observer saw alone: a record without tracing is refused, not shown as empty. */
 	bool needs_trace;
+	/* Likewise, of one source of it alone: "network". */
+	const char *needs_source;
 };
 
 /* The functions of one view by its prefix, as a row of struct fold takes them: FOLD_ADAPTERS(file_table), and

@@ -3,7 +3,7 @@
  *
  * A case is lines: "# ..." a comment; "{...}" an event, with seq counted and guest_ns one millisecond later
  * each time where it says nothing; "filter KEY=VALUE..." ; and what is wanted, in the words of the add_*
- * functions below: "tree: ...", "file: ...", "command: ...", "log: ...", "time: ...". A view that is not named is not
+ * functions below: "tree: ...", "file: ...", "command: ...", "log: ...", "time: ...", "net: ...". A view that is not named is not
  * looked at; one that is named is compared whole. */
 #include <errno.h>
 #include <glob.h>
@@ -23,6 +23,7 @@
 #include "view/command_list.h"
 #include "view/exec_log.h"
 #include "view/file_table.h"
+#include "view/network_table.h"
 #include "view/process_tree.h"
 #include "view/timeline.h"
 
@@ -31,9 +32,9 @@
 
 static const struct {
 	const char *name;
-} views[] = {{"tree"}, {"file"}, {"command"}, {"log"}, {"time"}};
+} views[] = {{"tree"}, {"file"}, {"command"}, {"log"}, {"time"}, {"net"}};
 
-enum { TREE, FILES, COMMANDS, LOG, TIME, N_VIEWS };
+enum { TREE, FILES, COMMANDS, LOG, TIME, NET, N_VIEWS };
 
 struct run {
 	struct view_filter filter;
@@ -42,6 +43,7 @@ struct run {
 	struct command_list *commands;
 	struct exec_log *log;
 	struct timeline *timeline;
+	struct network_table *network;
 	struct event_line *line;
 	int64_t seq;
 	struct str wanted[N_VIEWS], got[N_VIEWS];
@@ -56,6 +58,7 @@ static void begin(struct run *run)
 	run->commands = command_list_new(&run->filter);
 	run->log = exec_log_new(&run->filter);
 	run->timeline = timeline_new(&run->filter);
+	run->network = network_table_new(&run->filter);
 }
 
 static void end(struct run *run)
@@ -65,6 +68,7 @@ static void end(struct run *run)
 	command_list_free(run->commands);
 	exec_log_free(run->log);
 	timeline_free(run->timeline);
+	network_table_free(run->network);
 	event_line_free(run->line);
 	for (int i = 0; i < N_VIEWS; i++) {
 		str_done(&run->wanted[i]);
@@ -99,6 +103,7 @@ static void add_event(struct run *run, const char *text)
 	command_list_add(run->commands, event_json_get(run->line));
 	exec_log_add(run->log, event_json_get(run->line));
 	timeline_add(run->timeline, event_json_get(run->line));
+	network_table_add(run->network, event_json_get(run->line));
 	free(line);
 	json_decref(root);
 }
@@ -219,6 +224,53 @@ static void add_time(struct str *out, const json_t *row)
 	str_putc(out, '\n');
 }
 
+static const char *text_or(const json_t *object, const char *key, const char *other)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : other;
+}
+
+static void add_request(struct str *out, const json_t *request)
+{
+	str_printf(out, " [%s %s", text_or(request, "method", "?"), text_or(request, "url", "?"));
+	if (json_is_integer(json_object_get(request, "status")))
+		str_printf(out, " %lld", json_integer_value(json_object_get(request, "status")));
+	if (json_is_string(json_object_get(request, "body")))
+		str_printf(out, " %s", text_or(request, "body", ""));
+	str_putc(out, ']');
+}
+
+static void add_net(struct str *out, const json_t *entry)
+{
+	static const char *const flags[] = {"failed", "refused", "shadow", NULL};
+	const json_t *item;
+	size_t i;
+
+	str_printf(out, "%s %s %lld %s out %lld in %lld", text_or(entry, "host", "-"),
+		text_or(entry, "address", "-"), json_integer_value(json_object_get(entry, "port")),
+		text_or(entry, "protocol", "-"),
+		json_integer_value(json_object_get(entry, "bytes_out")),
+		json_integer_value(json_object_get(entry, "bytes_in")));
+	add_words(out, entry, flags);
+	if (json_is_string(json_object_get(entry, "rule")))
+		str_printf(out, " rule %s", text_or(entry, "rule", ""));
+	if (json_is_string(json_object_get(entry, "error")))
+		str_printf(out, " error %s", text_or(entry, "error", ""));
+	json_array_foreach(json_object_get(entry, "requests"), i, item) add_request(out, item);
+	json_array_foreach(json_object_get(entry, "messages"), i, item) str_printf(
+		out, " <%s %s>", text_or(item, "direction", "?"), text_or(item, "body", "?"));
+	json_array_foreach(json_object_get(entry, "secrets"), i, item)
+		str_printf(out, " secret %s x%lld", text_or(item, "name", "?"),
+			json_integer_value(json_object_get(item, "used")));
+	str_puts(out, " by");
+	json_array_foreach(json_object_get(entry, "processes"), i, item)
+		str_printf(out, " %lld", json_integer_value(item));
+	json_array_foreach(json_object_get(entry, "execs"), i, item)
+		str_printf(out, " %s", json_string_value(item));
+	str_putc(out, '\n');
+}
+
 static void add_root(struct str *out, const json_t *node)
 {
 	add_tree_node(out, node, 0);
@@ -252,6 +304,8 @@ static void collect_all(struct run *run)
 	collect(run, LOG, &json, add_row);
 	timeline_json(run->timeline, &json);
 	collect(run, TIME, &json, add_time);
+	network_table_json(run->network, &json);
+	collect(run, NET, &json, add_net);
 }
 
 /* "filter noise internal exec=ex_a since=3 until=7": bounds by seq. */

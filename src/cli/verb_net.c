@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche net: the hosts that were reached or refused, and what was asked of them. */
+#include "cli/fold.h"
+#include "cli/verb.h"
+#include "view/network_table.h"
+
+FOLD_ADAPTERS(network_table)
+
+static const struct fold fold = {FOLD_ROW, .needs_source = "network"};
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	return fold_run(cli, &fold, options, args, n_args, err);
+}
+
+const struct verb verb_net = {
+	.name = "net",
+	.class = VERB_VIEW,
+	.usage = "ID | --label K=V",
+	.help = "the hosts that were reached, failed or refused, and the requests to them",
+	.text = "One line for each host, address and port, its first requests below it. With "
+                "--json "
+		"all requests, with headers and bodies.",
+	.groups = source_options_groups,
+	.options_size = sizeof(struct source_options),
+	.done = source_options_done,
+	.max_args = 1,
+	.check = source_options_check,
+	.run = run,
+};

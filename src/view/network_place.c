@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/network_place.h"
+
+void network_place_add(struct str *out, struct slice host, int64_t port)
+{
+	bool is_v6 = host.len && memchr(host.p, ':', host.len);
+
+	if (is_v6 && port)
+		str_putc(out, '[');
+	str_add(out, host.p, host.len);
+	if (is_v6 && port)
+		str_putc(out, ']');
+	if (port)
+		str_printf(out, ":%lld", (long long)port);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests and WebSocket messages as `net --json` has them. */
+#ifndef VIEW_NETWORK_REQUEST_H
+#define VIEW_NETWORK_REQUEST_H
+
+#include "event/event.h"
+#include "util/str.h"
+
+/* Adds an object from net.http or net.ws. Without bodies "body" is null and "body_left_out" true where there was one. */
+void network_request_json(struct str *out, const struct event *ev, bool bodies);
+void network_request_message_json(struct str *out, const struct event *ev, bool bodies);
+
+#endif
