@@ -11,7 +11,8 @@
 static const enum event_field left_out[] = {EVENT_F_argv, EVENT_F_argv_count, EVENT_F_argv_bytes,
 	EVENT_F_path, EVENT_F_from, EVENT_F_to, EVENT_F_result, EVENT_F_command, EVENT_F_data,
 	EVENT_F_env_names, EVENT_F_stdout_text, EVENT_F_stderr_text, EVENT_F_stdout_sha256,
-	EVENT_F_stderr_sha256, EVENT_F_labels, EVENT_F_started_at};
+	EVENT_F_stderr_sha256, EVENT_F_labels, EVENT_F_started_at, EVENT_F_body_sha256,
+	EVENT_F_response_body_sha256};
 
 static bool is_left_out(enum event_field field)
 {
@@ -102,7 +103,8 @@ static const char *color_of(const struct event *ev)
 {
 	if (event_has(ev, result) || ev->kind == EVENT_SANDBOX_REFUSED ||
 		ev->kind == EVENT_SANDBOX_ERROR || ev->kind == EVENT_TRACE_DROPPED ||
-		ev->kind == EVENT_TRACE_BLIND)
+		ev->kind == EVENT_TRACE_BLIND || ev->kind == EVENT_NET_REFUSED ||
+		ev->kind == EVENT_SECRET_MISUSE)
 		return VIEW_RED;
 	return event_kind_is_log(ev->kind) ? VIEW_BOLD : NULL;
 }

@@ -164,6 +164,7 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(stderr_sha256, stderr_sha256, text) \
 	X(output_truncated, output_truncated, bool) \
 	X(labels, labels, raw) \
+	X(hosts_refused, hosts_refused, list) \
 	/* network: what led there and how it went */ \
 	X(flow, flow, int) \
 	X(protocol, protocol, text) \

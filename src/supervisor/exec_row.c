@@ -117,9 +117,12 @@ void exec_row_end(struct supervisor *sup, const struct exec_row *row)
 	struct event ev = {.kind = EVENT_EXEC_END};
 	char out_hash[DIGEST_HEX_SIZE], err_hash[DIGEST_HEX_SIZE];
 	scoped_str struct str out = {0}, err = {0};
+	struct event_list refused = recorder_hosts_refused(sup->recorder, row->exec_id);
 	bool cut;
 
 	set_outcome(&ev, row);
+	if (refused.n)
+		event_set(&ev, hosts_refused, refused);
 	if (row->streams) {
 		cut = clip_text(&row->streams[0].clip, &out);
 		cut |= clip_text(&row->streams[1].clip, &err);
@@ -134,6 +137,7 @@ void exec_row_end(struct supervisor *sup, const struct exec_row *row)
 		event_set(&ev, output_truncated, cut);
 	}
 	emit_with_shared(sup, row, &ev);
+	recorder_forget_hosts(sup->recorder, row->exec_id);
 }
 
 void exec_row_answer(const struct exec_row *row, struct str *out)

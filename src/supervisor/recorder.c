@@ -2,12 +2,14 @@
 #include "supervisor/recorder.h"
 
 #include "supervisor/hint.h"
+#include "supervisor/refused_hosts.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
 struct recorder {
 	struct event_sink sink; /* first: emit gets back from it */
 	struct recorder_config config;
+	struct refused_hosts *refused;
 	uint64_t unflushed;
 	uint64_t n_lost; /* events that could not be written */
 	bool has_hinted[HINT_N_KINDS];
@@ -67,6 +69,8 @@ static void emit(struct event_sink *sink, struct event *ev)
 	keep(recorder, ev);
 	if (ev->kind == EVENT_SANDBOX_REFUSED)
 		advise(recorder, ev);
+	else if (ev->kind == EVENT_NET_REFUSED)
+		refused_hosts_add(recorder->refused, ev);
 }
 
 struct recorder *recorder_new(const struct recorder_config *config)
@@ -75,11 +79,15 @@ struct recorder *recorder_new(const struct recorder_config *config)
 
 	recorder->config = *config;
 	recorder->sink.emit = emit;
+	recorder->refused = refused_hosts_new();
 	return recorder;
 }
 
 void recorder_free(struct recorder *recorder)
 {
+	if (!recorder)
+		return;
+	refused_hosts_free(recorder->refused);
 	free(recorder);
 }
 
@@ -97,6 +105,16 @@ void recorder_emit_now(struct recorder *recorder, struct event *ev)
 {
 	ev->guest_ns = clock_mono_ns() - recorder->config.start_ns;
 	emit(&recorder->sink, ev);
+}
+
+struct event_list recorder_hosts_refused(const struct recorder *recorder, const char *exec_id)
+{
+	return refused_hosts_of(recorder->refused, slice_of(exec_id));
+}
+
+void recorder_forget_hosts(struct recorder *recorder, const char *exec_id)
+{
+	refused_hosts_forget(recorder->refused, slice_of(exec_id));
 }
 
 void recorder_flush(struct recorder *recorder, bool sync)

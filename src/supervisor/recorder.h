@@ -27,6 +27,9 @@ struct event_sink *recorder_sink(struct recorder *recorder);
 void recorder_set_start(struct recorder *recorder, int64_t start_ns);
 /* Fills guest_ns with now where the producer has no time of its own, and emits. */
 void recorder_emit_now(struct recorder *recorder, struct event *ev);
+/* Hosts that were refused to an exec so far; good until the next event. And forgets them. */
+struct event_list recorder_hosts_refused(const struct recorder *recorder, const char *exec_id);
+void recorder_forget_hosts(struct recorder *recorder, const char *exec_id);
 void recorder_flush(struct recorder *recorder, bool sync);
 /* Before the closing lines: how many events found no room, as a loss. */
 void recorder_say_lost(struct recorder *recorder);

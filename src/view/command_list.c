@@ -10,6 +10,7 @@
 #include "view/command_fold.h"
 #include "view/command_work.h"
 #include "view/intern.h"
+#include "view/network_place.h"
 #include "view/reorder.h"
 #include "view/saturate.h"
 
@@ -158,9 +159,41 @@ static void take_written(struct command_list *list, const struct event *ev)
 		return;
 	node = process_tree_find(list->tree, ev->pid);
 	if (node)
-		command_work_add_file(list->work, node_owner(&node->index), path);
+		command_work_add(list->work, COMMAND_WORK_FILES, node_owner(&node->index), path);
 	if (ev->exec.len)
-		command_work_add_file(list->work, ev->exec, path);
+		command_work_add(list->work, COMMAND_WORK_FILES, ev->exec, path);
+}
+
+static bool is_refused_host(const struct event *ev)
+{
+	return (ev->kind == EVENT_NET_REFUSED || ev->kind == EVENT_NET_DNS) && !ev->shadow;
+}
+
+static void add_host(struct command_list *list, const struct event *ev, enum command_work_list to)
+{
+	const struct process_node *node = process_tree_find(list->tree, ev->pid);
+	struct slice host = network_place_host(ev);
+
+	if (node)
+		command_work_add(list->work, to, node_owner(&node->index), host);
+	if (ev->exec.len)
+		command_work_add(list->work, to, ev->exec, host);
+}
+
+/* Whether it tells of a host that something was sent to, or was to. Requests do not: their flow has told. */
+static bool is_host(const struct event *ev)
+{
+	return ev->kind == EVENT_NET_CONNECT || ev->kind == EVENT_NET_UDP ||
+	       ev->kind == EVENT_NET_REFUSED || (ev->kind == EVENT_NET_DNS && ev->refused);
+}
+
+static void take_host(struct command_list *list, const struct event *ev)
+{
+	if (network_place_host(ev).len == 0 || ev->internal)
+		return;
+	add_host(list, ev, COMMAND_WORK_HOSTS);
+	if (is_refused_host(ev))
+		add_host(list, ev, COMMAND_WORK_HOSTS_REFUSED);
 }
 
 static void take_output(struct command_list *list, const struct event *ev)
@@ -187,7 +220,8 @@ void command_list_watch(struct command_list *list,
 
 static bool is_refusal(const struct event *ev)
 {
-	if (ev->kind == EVENT_SANDBOX_REFUSED)
+	if (ev->kind == EVENT_SANDBOX_REFUSED || ev->kind == EVENT_NET_REFUSED ||
+		ev->kind == EVENT_SECRET_MISUSE)
 		return true;
 	return ev->kind <= EVENT_DIR_CREATE && event_has(ev, result) &&
 	       !event_has(ev, own_filter) && (ev->result == EACCES || ev->result == EPERM);
@@ -208,6 +242,8 @@ static void fold(struct command_list *list, const struct event *ev)
 		take_started(list, ev);
 	else if (ev->kind == EVENT_TRACE_DROPPED || ev->kind == EVENT_TRACE_BLIND)
 		list->is_lossy = true;
+	else if (is_host(ev))
+		take_host(list, ev);
 	else
 		take_written(list, ev);
 }
@@ -217,7 +253,7 @@ static bool is_ours(const struct command_list *list, const struct event *ev)
 	if (ev->kind == EVENT_EXEC_START || ev->kind == EVENT_EXEC_END)
 		return ev->exec.len > 0;
 	return ev->kind <= EVENT_PROCESS_OUTPUT || ev->kind == EVENT_TRACE_STARTED ||
-	       ev->kind == EVENT_TRACE_DROPPED || ev->kind == EVENT_TRACE_BLIND ||
+	       ev->kind == EVENT_TRACE_DROPPED || ev->kind == EVENT_TRACE_BLIND || is_host(ev) ||
 	       command_work_written(ev).len > 0 || (list->on_refusal && is_refusal(ev));
 }
 
@@ -407,33 +443,45 @@ static void judge_output(const struct command_list *list, struct command *comman
 		command->output = is_whole ? COMMAND_OUTPUT_WHOLE : COMMAND_OUTPUT_HEAD;
 }
 
-/* Files of a derived command are those of all programs that ran for it. */
-static void give_files(struct command_list *list)
+static void give_list(struct command_list *list, enum command_work_list which)
 {
 	for (size_t i = 0; i < list->n_nodes; i++) {
-		const struct command_files *files = command_work_files(list->work, node_owner(&i));
+		const struct command_texts *texts =
+			command_work_texts(list->work, which, node_owner(&i));
 		size_t root;
 
-		if (!files || !list->of_node[i])
+		if (!texts || !list->of_node[i])
 			continue;
 		root = list->commands[list->of_node[i] - 1].node->index;
-		for (size_t f = 0; root != i && f < files->n; f++)
-			command_work_add_file(list->work, node_owner(&root), files->paths[f]);
+		for (size_t t = 0; root != i && t < texts->n; t++)
+			command_work_add(list->work, which, node_owner(&root), texts->items[t]);
 	}
 }
 
-static void link_files(struct command_list *list)
+/* Whether there were more. */
+static bool link_list(const struct command_list *list, const struct command *command,
+	enum command_work_list which, struct event_list *ret_list)
 {
-	for (size_t i = 0; i < list->n_commands; i++) {
-		struct command *command = &list->commands[i];
-		const struct command_files *files = command_work_files(list->work,
-			command->derived ? node_owner(&command->node->index) : command->exec);
+	const struct command_texts *texts = command_work_texts(list->work, which,
+		command->derived ? node_owner(&command->node->index) : command->exec);
 
-		if (!files)
-			continue;
-		command->files = files->paths;
-		command->n_files = files->n;
-		command->files_cut = files->is_cut;
+	if (!texts)
+		return false;
+	*ret_list = (struct event_list){.items = texts->items, .n = texts->n};
+	return texts->is_cut;
+}
+
+/* Files and hosts of a derived command are those of all programs that ran for it. */
+static void give_work(struct command_list *list)
+{
+	for (int which = 0; which < COMMAND_WORK_N_LISTS; which++)
+		give_list(list, (enum command_work_list)which);
+	for (size_t i = 0; i < list->n_commands; i++) {
+		struct command *c = &list->commands[i];
+
+		c->files_cut = link_list(list, c, COMMAND_WORK_FILES, &c->files);
+		c->hosts_cut = link_list(list, c, COMMAND_WORK_HOSTS, &c->hosts);
+		c->hosts_cut |= link_list(list, c, COMMAND_WORK_HOSTS_REFUSED, &c->hosts_refused);
 	}
 }
 
@@ -455,8 +503,7 @@ size_t command_list_settle(struct command_list *list)
 	for (size_t i = 0; i < list->n_commands; i++)
 		if (list->commands[i].derived)
 			judge_output(list, &list->commands[i]);
-	give_files(list);
-	link_files(list);
+	give_work(list);
 	return list->n_commands;
 }
 

@@ -13,7 +13,7 @@
  * program started again, and a shell that it feeds commands. What a command starts belongs to it.
  *
  * Events are put in order first (view/reorder.h). Memory goes by programs, by distinct files that each
- * wrote, up to COMMAND_FILES_MAX, and by the heads of outputs. */
+ * wrote and hosts it reached, up to COMMAND_FILES_MAX, and by the heads of outputs. */
 #ifndef VIEW_COMMAND_LIST_H
 #define VIEW_COMMAND_LIST_H
 
@@ -24,7 +24,7 @@
 #include "view/view_filter.h"
 #include "view/view_text.h"
 
-#define COMMAND_FILES_MAX  1000
+#define COMMAND_FILES_MAX  1000 /* and hosts */
 #define COMMAND_OUTPUT_MAX 4000 /* bytes of each stream */
 
 enum command_output {
@@ -48,9 +48,10 @@ struct command {
 	struct str streams[2]; /* stdout, stderr */
 	int64_t written[2];    /* bytes in all */
 	enum command_output output;
-	const struct slice *files; /* that it wrote, in order */
-	size_t n_files;
-	bool files_cut; /* there were more */
+	struct event_list files; /* that it wrote, in order */
+	/* Names or addresses that it tried to reach, and those of them that were refused. */
+	struct event_list hosts, hosts_refused;
+	bool files_cut, hosts_cut; /* there were more */
 };
 
 struct command_list;
@@ -61,8 +62,8 @@ SCOPED_TYPE(command_list)
 
 void command_list_add(struct command_list *list, const struct event *ev);
 
-/* Calls back for each event that tells of a refusal (a try that ended in EACCES or EPERM, a system call refused), in the
- * order of happening, with the program that made it, or NULL where that is not known. */
+/* Calls back for each event that tells of a refusal (a try that ended in EACCES or EPERM, a system call or a destination
+ * refused, a secret misused), in the order of happening, with the program that made it, or NULL where that is not known. */
 void command_list_watch(struct command_list *list,
 	void (*on_refusal)(void *ctx, const struct event *ev, const struct process_node *node),
 	void *ctx);

@@ -75,12 +75,13 @@ static void write_command(struct jsonw *j, const struct command *command)
 	write_what(j, command);
 	write_end(j, command);
 	write_streams(j, command);
-	jsonw_klist(j, "files_written", command->files, command->n_files);
+	jsonw_klist(j, "files_written", command->files.items, command->files.n);
 	if (command->files_cut)
 		jsonw_kbool(j, "files_cut", true);
-	jsonw_key(j, "hosts");
-	jsonw_array(j);
-	jsonw_array_end(j);
+	jsonw_klist(j, "hosts", command->hosts.items, command->hosts.n);
+	jsonw_klist(j, "hosts_refused", command->hosts_refused.items, command->hosts_refused.n);
+	if (command->hosts_cut)
+		jsonw_kbool(j, "hosts_cut", true);
 	jsonw_object_end(j);
 }
 

@@ -14,9 +14,9 @@
 
 struct command_work {
 	struct intern *intern;
-	struct map *owners; /* to struct command_files */
-	struct map *seen;   /* owner and path */
-	struct map *told;   /* pid to struct told */
+	struct map *owners[COMMAND_WORK_N_LISTS]; /* to struct command_texts */
+	struct map *seen;                         /* list, owner and text */
+	struct map *told;                         /* pid to struct told */
 	struct command_chunk *chunks;
 	size_t n_chunks, cap_chunks;
 	bool is_full;
@@ -28,26 +28,33 @@ struct command_work *command_work_new(void)
 	struct command_work *work = new0(struct command_work);
 
 	work->intern = intern_new();
-	work->owners = map_new();
+	for (int i = 0; i < COMMAND_WORK_N_LISTS; i++)
+		work->owners[i] = map_new();
 	work->seen = map_new();
 	return work;
 }
 
-void command_work_free(struct command_work *work)
+static void free_owners(struct map *owners)
 {
 	struct slice key;
 	void *value;
 
-	if (!work)
-		return;
-	for (size_t i = 0; map_next(work->owners, &i, &key, &value);) {
-		free(((struct command_files *)value)->paths);
+	for (size_t i = 0; map_next(owners, &i, &key, &value);) {
+		free(((struct command_texts *)value)->items);
 		free(value);
 	}
+	map_free(owners);
+}
+
+void command_work_free(struct command_work *work)
+{
+	if (!work)
+		return;
+	for (int i = 0; i < COMMAND_WORK_N_LISTS; i++)
+		free_owners(work->owners[i]);
 	for (size_t i = 0; i < work->n_chunks; i++)
 		str_done(&work->chunks[i].data);
 	free(work->chunks);
-	map_free(work->owners);
 	map_free(work->seen);
 	intern_free(work->intern);
 	str_done(&work->key);
@@ -72,14 +79,16 @@ struct slice command_work_written(const struct event *ev)
 	return path;
 }
 
-static bool is_new(struct command_work *work, struct slice owner, struct slice path)
+static bool is_new(struct command_work *work, enum command_work_list list, struct slice owner,
+	struct slice text)
 {
 	void **slot;
 
 	str_reset(&work->key);
+	str_putc(&work->key, (char)list);
 	str_add(&work->key, owner.p, owner.len);
 	str_putc(&work->key, '\0');
-	str_add(&work->key, &path.p, sizeof(path.p)); /* interned: the place is the text */
+	str_add(&work->key, &text.p, sizeof(text.p)); /* interned: the place is the text */
 	slot = map_slot(work->seen, str_slice(&work->key));
 	if (*slot)
 		return false;
@@ -87,28 +96,30 @@ static bool is_new(struct command_work *work, struct slice owner, struct slice p
 	return true;
 }
 
-void command_work_add_file(struct command_work *work, struct slice owner, struct slice path)
+void command_work_add(struct command_work *work, enum command_work_list list, struct slice owner,
+	struct slice text)
 {
-	void **slot = map_slot(work->owners, owner);
-	struct command_files *files = *slot ? *slot : (*slot = new0(struct command_files));
+	void **slot = map_slot(work->owners[list], owner);
+	struct command_texts *texts = *slot ? *slot : (*slot = new0(struct command_texts));
 
-	path = intern_text(work->intern, path);
-	if (files->n == COMMAND_FILES_MAX) {
-		files->is_cut = files->is_cut || is_new(work, owner, path);
+	text = intern_text(work->intern, text);
+	if (texts->n == COMMAND_FILES_MAX) {
+		texts->is_cut = texts->is_cut || is_new(work, list, owner, text);
 		return;
 	}
-	if (!is_new(work, owner, path))
+	if (!is_new(work, list, owner, text))
 		return;
-	if (files->n == files->cap) {
-		files->cap = files->cap ? files->cap * 2 : 4;
-		files->paths = mem_grow(files->paths, files->cap, sizeof(*files->paths));
+	if (texts->n == texts->cap) {
+		texts->cap = texts->cap ? texts->cap * 2 : 4;
+		texts->items = mem_grow(texts->items, texts->cap, sizeof(*texts->items));
 	}
-	files->paths[files->n++] = path;
+	texts->items[texts->n++] = text;
 }
 
-const struct command_files *command_work_files(const struct command_work *work, struct slice owner)
+const struct command_texts *command_work_texts(
+	const struct command_work *work, enum command_work_list list, struct slice owner)
 {
-	return map_find(work->owners, owner);
+	return map_find(work->owners[list], owner);
 }
 
 /* The last chunk, where it goes on; else a new one. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What programs and execs did that their commands are told by: files written, heads of outputs. */
+/* What programs and execs did that their commands are told by: files written, hosts, heads of outputs. */
 #ifndef VIEW_COMMAND_WORK_H
 #define VIEW_COMMAND_WORK_H
 
@@ -7,9 +7,15 @@
 #include "util/scoped.h"
 #include "util/str.h"
 
-/* Files that one owner wrote, each once, in order. */
-struct command_files {
-	struct slice *paths;
+/* What an owner is told by: each once, in order. */
+enum command_work_list {
+	COMMAND_WORK_FILES,         /* paths written */
+	COMMAND_WORK_HOSTS,         /* names or addresses that it tried to reach */
+	COMMAND_WORK_HOSTS_REFUSED, /* those of them that were refused */
+	COMMAND_WORK_N_LISTS,
+};
+struct command_texts {
+	struct slice *items;
 	size_t n, cap;
 	bool is_cut;
 };
@@ -31,9 +37,10 @@ SCOPED_TYPE(command_work)
 /* The path that an event says something was written to, or an empty slice. */
 struct slice command_work_written(const struct event *ev);
 
-void command_work_add_file(struct command_work *work, struct slice owner, struct slice path);
-const struct command_files *command_work_files(
-	const struct command_work *work, struct slice owner); /* NULL: none */
+void command_work_add(struct command_work *work, enum command_work_list list, struct slice owner,
+	struct slice text);
+const struct command_texts *command_work_texts(const struct command_work *work,
+	enum command_work_list list, struct slice owner); /* NULL: none */
 void command_work_add_output(struct command_work *work, size_t node, const struct event *ev);
 size_t command_work_n_chunks(const struct command_work *work);
 const struct command_chunk *command_work_chunk(const struct command_work *work, size_t i);

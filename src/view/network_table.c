@@ -140,6 +140,25 @@ static struct network_entry *entry_at(struct network_table *table, const struct 
 	return *slot;
 }
 
+/* Whether the flow shows that something there succeeded. */
+static bool is_good(const struct flow *flow)
+{
+	if (flow->answered)
+		return true;
+	return flow->connected && !flow->failed && !flow->refused;
+}
+
+/* A gateway that was started again counts anew. */
+static bool is_another(const struct flow *flow, const struct event *ev)
+{
+	const struct network_entry *entry = flow->entry;
+
+	if (ev->kind == EVENT_NET_CONNECT && (flow->connected || flow->failed))
+		return true;
+	return ev->address.len && entry->address.len &&
+	       (!slice_eq(entry->address, ev->address) || entry->port != ev->port);
+}
+
 /* The flow of an event, made at its first; NULL where it names none. */
 static struct flow *flow_of(struct network_table *table, const struct event *ev)
 {
@@ -151,6 +170,10 @@ static struct flow *flow_of(struct network_table *table, const struct event *ev)
 		return NULL;
 	slot = map_slot(table->flows, map_int_key(&number));
 	flow = *slot ? *slot : (*slot = new0(struct flow));
+	if (flow->entry && is_another(flow, ev)) {
+		flow->entry->succeeded |= is_good(flow);
+		*flow = (struct flow){0};
+	}
 	if (!flow->entry)
 		flow->entry = entry_at(table, ev);
 	return flow;
@@ -351,14 +374,6 @@ void network_table_add(struct network_table *table, const struct event *ev)
 	for (size_t i = 0; i < sizeof(takers) / sizeof(takers[0]); i++)
 		if (takers[i].kind == ev->kind)
 			takers[i].fold(table, entry, flow, ev);
-}
-
-/* Whether the flow shows that something there succeeded. */
-static bool is_good(const struct flow *flow)
-{
-	if (flow->answered)
-		return true;
-	return flow->connected && !flow->failed && !flow->refused;
 }
 
 static int compare(const void *a, const void *b)

@@ -197,6 +197,10 @@ static void add_command(struct str *out, const json_t *command)
 		str_printf(out, " 2:%s", text);
 	json_array_foreach(json_object_get(command, "files_written"), i, item)
 		str_printf(out, " %s", json_string_value(item));
+	json_array_foreach(json_object_get(command, "hosts"), i, item)
+		str_printf(out, " @%s", json_string_value(item));
+	json_array_foreach(json_object_get(command, "hosts_refused"), i, item)
+		str_printf(out, " !@%s", json_string_value(item));
 	str_putc(out, '\n');
 }
 
