@@ -13,14 +13,17 @@
 #include "view/file_access.h"
 #include "view/intern.h"
 #include "view/saturate.h"
+#include "view/timeline_net.h"
 
 #define LEFT_COLUMNS 25 /* of a text row before what happened */
 
 enum row_kind {
 	ROW_COMMAND,
 	ROW_CHANGE,
+	ROW_HOST,
 	ROW_DENIED,
 	ROW_REFUSED,
+	ROW_MISUSED,
 	ROW_LIFE,
 	ROW_HINT,
 	ROW_GAP,
@@ -29,8 +32,10 @@ enum row_kind {
 static const char *const kind_names[] = {
 	[ROW_COMMAND] = "command",
 	[ROW_CHANGE] = "change",
+	[ROW_HOST] = "host",
 	[ROW_DENIED] = "denied",
 	[ROW_REFUSED] = "refused",
+	[ROW_MISUSED] = "misused",
 	[ROW_LIFE] = "sandbox",
 	[ROW_HINT] = "hint",
 	[ROW_GAP] = "gap",
@@ -43,6 +48,8 @@ struct row {
 	uint64_t seq;
 	struct slice exec, what, to; /* path, call or reason; new path */
 	const struct command *command;
+	bool is_net; /* net is set */
+	struct timeline_net net;
 };
 
 struct timeline {
@@ -169,7 +176,7 @@ static void take_file(struct timeline *timeline, const struct event *ev)
 }
 
 /* Each step of the sandbox's life is a row of its own. */
-static void add_life(struct timeline *timeline, const struct event *ev)
+static void add_life(struct timeline *timeline, const struct event *ev, struct slice what)
 {
 	struct row *row = new_row(timeline, timeline->n_rows++);
 
@@ -180,8 +187,35 @@ static void add_life(struct timeline *timeline, const struct event *ev)
 		.ms = ev->wall_ms,
 		.seq = ev->seq,
 		.pid = ev->pid};
-	row->what = intern_text(timeline->intern, ev->reason);
+	row->what = intern_text(timeline->intern, what);
 	row->exec = intern_text(timeline->intern, ev->exec);
+}
+
+static enum row_kind net_kind(const struct event *ev)
+{
+	if (ev->kind == EVENT_SECRET_MISUSE)
+		return ROW_MISUSED;
+	return ev->kind == EVENT_NET_REFUSED || ev->kind == EVENT_NET_DNS ? ROW_REFUSED : ROW_HOST;
+}
+
+static void take_net(struct timeline *timeline, const struct event *ev)
+{
+	const char *verb = timeline_net_verb(ev);
+	scoped_str struct str what = {0};
+	struct row *row;
+
+	if (!verb)
+		return;
+	timeline_net_what(ev, &what);
+	if (event_kind_is_log(ev->kind)) {
+		add_life(timeline, ev, str_slice(&what));
+		return;
+	}
+	row = note(timeline, ev, net_kind(ev), verb, str_slice(&what));
+	if (row->is_net && ev->kind != EVENT_NET_REFUSED)
+		return;
+	row->is_net = true;
+	row->net = timeline_net_of(timeline->intern, ev);
 }
 
 static void count_lost(struct timeline *timeline, const struct event *ev, const char *name)
@@ -203,9 +237,12 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 		count_lost(timeline, ev, name);
 	else if (ev->kind == EVENT_TRACE_BLIND)
 		note(timeline, ev, ROW_GAP, name, ev->reason);
+	else if ((ev->kind >= EVENT_NET_DNS && ev->kind <= EVENT_SECRET_MISUSE) ||
+		 (ev->kind >= EVENT_NET_ASKED && ev->kind <= EVENT_NET_GATEWAY))
+		take_net(timeline, ev);
 	else if ((ev->kind >= EVENT_SANDBOX_CREATED && ev->kind <= EVENT_SANDBOX_ERROR) ||
 		 ev->kind == EVENT_TRACE_CLEARED || ev->kind == EVENT_TRACE_STARTED)
-		add_life(timeline, ev);
+		add_life(timeline, ev, ev->reason);
 }
 
 void timeline_add(struct timeline *timeline, const struct event *ev)
@@ -281,7 +318,9 @@ static void write_rest(struct jsonw *j, const struct row *row)
 	bool is_path = row->kind == ROW_CHANGE || row->kind == ROW_DENIED;
 
 	jsonw_ktext(j, row->kind == ROW_CHANGE ? "change" : "event", row->verb);
-	if (is_path)
+	if (row->is_net)
+		timeline_net_json(j, &row->net);
+	else if (is_path)
 		jsonw_kslice(j, "path", row->what);
 	else if (row->kind == ROW_REFUSED)
 		jsonw_kslice(j, "call", row->what);
@@ -325,7 +364,8 @@ void timeline_json(struct timeline *timeline, struct str *out)
 
 static const char *color_of(const struct row *row)
 {
-	if (row->kind == ROW_DENIED || row->kind == ROW_REFUSED || row->kind == ROW_GAP)
+	if (row->kind == ROW_DENIED || row->kind == ROW_REFUSED || row->kind == ROW_MISUSED ||
+		row->kind == ROW_GAP)
 		return VIEW_RED;
 	if (row->command)
 		return command_list_is_failed(row->command) ? VIEW_RED : VIEW_BOLD;
@@ -344,12 +384,18 @@ static void add_what(struct str *out, const struct row *row)
 		}
 		return;
 	}
-	if (row->kind == ROW_CHANGE || row->kind == ROW_LIFE || row->kind == ROW_GAP)
+	if (row->kind == ROW_CHANGE || row->kind == ROW_HOST || row->kind == ROW_LIFE ||
+		row->kind == ROW_GAP)
 		str_printf(out, row->what.len ? "%s " : "%s", row->verb);
 	log_add_escaped(out, row->what);
 	if (row->to.len) {
 		str_puts(out, " -> ");
 		log_add_escaped(out, row->to);
+	}
+	if (row->net.reason.len) {
+		str_puts(out, " (");
+		log_add_escaped(out, row->net.reason);
+		str_putc(out, ')');
 	}
 	if (row->count > 1)
 		str_printf(out, " (%lld times)", (long long)row->count);
