@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402  (the path comes first)
+import world as world_  # noqa: E402
 
 
 def pytest_collection_modifyitems(items):
@@ -81,3 +82,28 @@ def sandbox(cloche):
 def box(sandbox):
 	"""A traced sandbox that stays for the test."""
 	return sandbox('--trace')
+
+
+@pytest.fixture(scope='module')
+def world(tmp_path_factory):
+	"""A network that ends at a server of the test's own (world.py)."""
+	made = world_.World(tmp_path_factory.mktemp('world'))
+	yield made
+	made.close()
+
+
+@pytest.fixture(scope='module')
+def module_online(world, state, run_dir, tmp_path_factory):
+	cloche = world.cloche(state, run_dir, tmp_path_factory.mktemp('module'))
+	yield cloche
+	cloche.check_clean()
+
+
+@pytest.fixture
+def online(module_online, world, tmp_path):
+	"""The program, called where that network begins; what upstream saw before is forgotten."""
+	project = tmp_path / 'project'
+	project.mkdir()
+	module_online.cwd = project
+	world.clear()
+	return module_online
