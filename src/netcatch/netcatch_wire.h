@@ -18,9 +18,9 @@
 
 #include <linux/types.h>
 
-#define NETCATCH_FLOWS_MAX   65536
-#define NETCATCH_OWNERS_MAX  65536
-#define NETCATCH_REFUSED_MAX 65536
+#define NETCATCH_FLOWS_MAX   4096
+#define NETCATCH_OWNERS_MAX  8192
+#define NETCATCH_REFUSED_MAX 1024
 #define NETCATCH_RING_BYTES  (256u << 10)
 #define NETCATCH_PACKET_MAX  128 /* a SYN's headers: longer ones are dropped unseen */
 #define NETCATCH_COMM_SIZE   16
@@ -46,7 +46,7 @@ struct netcatch_owner {
 	__u64 cookie;    /* of the socket */
 	__u32 host_pid;  /* the process as the host numbers it */
 	__u32 pid, task; /* process and thread as the sandbox numbers them; 0: not known */
-	__u32 uid;       /* as the host numbers it */
+	__u32 unused;
 	char comm[NETCATCH_COMM_SIZE];
 };
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "netcatch/netcatch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netcatch/netcatch_load.h"
+#include "netcatch/netcatch_netns.h"
+#include "netcatch/netcatch_sockets.h"
+#include "util/kmap.h"
+#include "util/mem.h"
+
+struct netcatch {
+	struct netcatch_object object;
+	struct netcatch_sockets sockets;
+	char *cache;
+	pthread_t thread;
+	bool is_running;
+	pthread_mutex_t lock; /* of what stands below */
+	pthread_cond_t changed;
+	int netns_fd, cgroup_fd;
+	bool can_go_on, is_given_up;
+	int r; /* what came of it */
+	struct err err;
+};
+
+static int open_inside(struct netcatch *netcatch, struct err *err)
+{
+	int own, r = netcatch_netns_enter(netcatch->netns_fd, &own, err);
+
+	if (r < 0)
+		return r;
+	r = netcatch_netns_configure(err);
+	if (r == 0)
+		r = netcatch_sockets_open(&netcatch->sockets, err);
+	netcatch_netns_leave(own);
+	return r;
+}
+
+static int tie_sockets(struct netcatch *netcatch, struct err *err)
+{
+	const int *fds = netcatch->sockets.fds;
+	int filter = netcatch->object.programs[NETCATCH_PROGRAM_hold], r = 0;
+
+	if (setsockopt(fds[NETCATCH_HOLD], SOL_SOCKET, SO_ATTACH_BPF, &filter, sizeof(filter)) < 0)
+		return err_set(err, -errno, "attach the filter of held connections: %m");
+	for (uint32_t i = 0; r == 0 && i < NETCATCH_N_SOCKETS; i++) {
+		uint64_t fd = (uint64_t)fds[i];
+
+		if (fds[i] >= 0)
+			r = kmap_set(netcatch->object.maps[NETCATCH_MAP_sockets], &i, &fd);
+	}
+	return r < 0 ? err_set(err, r, "enter the gateway's sockets in their map: %m") : 0;
+}
+
+static bool wait_for_place(struct netcatch *netcatch)
+{
+	bool can_go_on;
+
+	pthread_mutex_lock(&netcatch->lock);
+	while (!netcatch->can_go_on && !netcatch->is_given_up)
+		pthread_cond_wait(&netcatch->changed, &netcatch->lock);
+	can_go_on = !netcatch->is_given_up;
+	pthread_mutex_unlock(&netcatch->lock);
+	return can_go_on;
+}
+
+static int make(struct netcatch *netcatch)
+{
+	struct err *err = &netcatch->err;
+	struct netcatch_fields fields;
+	int r;
+
+	netcatch_fields_get(netcatch->cache, &fields);
+	r = netcatch_load(&netcatch->object, &fields, err);
+	if (r < 0)
+		return r;
+	if (!wait_for_place(netcatch))
+		return -ECANCELED;
+	r = open_inside(netcatch, err);
+	if (r == 0)
+		r = tie_sockets(netcatch, err);
+	if (r == 0)
+		r = netcatch_attach(
+			&netcatch->object, netcatch->netns_fd, netcatch->cgroup_fd, err);
+	return r;
+}
+
+static void *run(void *arg)
+{
+	struct netcatch *netcatch = arg;
+
+	netcatch->r = make(netcatch);
+	scoped_close(&netcatch->netns_fd);
+	scoped_close(&netcatch->cgroup_fd);
+	return NULL;
+}
+
+struct netcatch *netcatch_start(const char *cache)
+{
+	struct netcatch *netcatch = new0(struct netcatch);
+
+	netcatch_object_init(&netcatch->object);
+	netcatch_sockets_init(&netcatch->sockets);
+	netcatch->netns_fd = netcatch->cgroup_fd = -1;
+	netcatch->cache = mem_dup(cache);
+	pthread_mutex_init(&netcatch->lock, NULL);
+	pthread_cond_init(&netcatch->changed, NULL);
+	netcatch->r = -pthread_create(&netcatch->thread, NULL, run, netcatch);
+	netcatch->is_running = netcatch->r == 0;
+	if (!netcatch->is_running)
+		(void)err_set(&netcatch->err, netcatch->r, "start a thread: %m");
+	return netcatch;
+}
+
+static void tell(struct netcatch *netcatch, bool *what)
+{
+	pthread_mutex_lock(&netcatch->lock);
+	*what = true;
+	pthread_cond_signal(&netcatch->changed);
+	pthread_mutex_unlock(&netcatch->lock);
+}
+
+static void join(struct netcatch *netcatch)
+{
+	if (netcatch->is_running)
+		pthread_join(netcatch->thread, NULL);
+	netcatch->is_running = false;
+}
+
+void netcatch_go_on(struct netcatch *netcatch, int netns_fd, int cgroup_fd)
+{
+	netcatch->netns_fd =
+		fcntl(netns_fd, F_DUPFD_CLOEXEC, 0); /* where this fails, so does what follows */
+	netcatch->cgroup_fd = fcntl(cgroup_fd, F_DUPFD_CLOEXEC, 0);
+	tell(netcatch, &netcatch->can_go_on);
+}
+
+int netcatch_wait(struct netcatch *netcatch, struct err *err)
+{
+	join(netcatch);
+	if (netcatch->r < 0)
+		*err = netcatch->err;
+	return netcatch->r;
+}
+
+void netcatch_free(struct netcatch *netcatch)
+{
+	if (!netcatch)
+		return;
+	tell(netcatch, &netcatch->is_given_up);
+	join(netcatch);
+	netcatch_object_done(&netcatch->object);
+	netcatch_sockets_close(&netcatch->sockets);
+	pthread_cond_destroy(&netcatch->changed);
+	pthread_mutex_destroy(&netcatch->lock);
+	free(netcatch->cache);
+	free(netcatch);
+}
+
+int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
+{
+	const struct netcatch_sockets *s = &netcatch->sockets;
+	const int *maps = netcatch->object.maps;
+	const int fds[NETCATCH_N_PARTS] = {
+		[NETCATCH_PART_TCP] = s->fds[NETCATCH_TCP],
+		[NETCATCH_PART_UDP4] = s->fds[NETCATCH_UDP4],
+		[NETCATCH_PART_UDP6] = s->fds[NETCATCH_UDP6],
+		[NETCATCH_PART_DNS4] = s->fds[NETCATCH_DNS4],
+		[NETCATCH_PART_DNS6] = s->fds[NETCATCH_DNS6],
+		[NETCATCH_PART_RAW4] = s->raw4,
+		[NETCATCH_PART_RAW6] = s->raw6,
+		[NETCATCH_PART_FLOWS] = maps[NETCATCH_MAP_flows],
+		[NETCATCH_PART_OWNERS] = maps[NETCATCH_MAP_owners],
+		[NETCATCH_PART_RING] = maps[NETCATCH_MAP_ring],
+		[NETCATCH_PART_REFUSED] = maps[NETCATCH_MAP_refused],
+	};
+
+	return fds[part];
+}

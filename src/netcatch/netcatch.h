@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox's network namespace without a way out: every address of the world is local to it, and what is sent to one
+ * ends at sockets that are made here, for the gateway. While nobody reads them nothing goes anywhere.
+ *
+ * All of it is held by descriptors: who made it may die, and nothing stays. What the parts mean: netcatch_wire.h.
+ *
+ * A thread of its own makes it while the rest of the sandbox is made: most of its time is the kernel's, which looks
+ * over the programs. The thread owns everything until netcatch_wait() has returned. */
+#ifndef NETCATCH_NETCATCH_H
+#define NETCATCH_NETCATCH_H
+
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct netcatch;
+
+/* Takes the rights to administer the namespace and to load programs (CAP_SYS_ADMIN, NET_ADMIN, NET_RAW, BPF, PERFMON);
+ * nothing after netcatch_wait() takes any. cache is a file for what is asked of the kernel once (netcatch_fields.h).
+ * The caller owns what it returns. */
+struct netcatch *netcatch_start(const char *cache);
+/* Then, as soon as they are there: the sandbox's network namespace and the group all of it is in; borrowed for the
+ * call. */
+void netcatch_go_on(struct netcatch *netcatch, int netns_fd, int cgroup_fd);
+/* Before anything runs in the group. 0, or why it cannot be had. */
+int netcatch_wait(struct netcatch *netcatch, struct err *err);
+void netcatch_free(struct netcatch *netcatch); /* at any time */
+SCOPED_TYPE(netcatch)
+
+/* Descriptors of it, borrowed; -1 where a host without IPv6 has none. The socket for streams is one of IPv4 there. */
+enum netcatch_part {
+	NETCATCH_PART_TCP,
+	NETCATCH_PART_UDP4,
+	NETCATCH_PART_UDP6,
+	NETCATCH_PART_DNS4,
+	NETCATCH_PART_DNS6,
+	NETCATCH_PART_RAW4,
+	NETCATCH_PART_RAW6,
+	NETCATCH_PART_FLOWS,
+	NETCATCH_PART_OWNERS,
+	NETCATCH_PART_RING,
+	NETCATCH_PART_REFUSED,
+	NETCATCH_N_PARTS
+};
+int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part);
+
+#endif

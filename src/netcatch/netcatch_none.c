@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netcatch.h for a build without BPF: the sandbox's network stays what it is, loopback alone. */
+#include <errno.h>
+
+#include "netcatch/netcatch.h"
+#include "util/mem.h"
+
+struct netcatch {
+	char unused;
+};
+
+struct netcatch *netcatch_start(const char *cache)
+{
+	return new0(struct netcatch);
+}
+
+void netcatch_go_on(struct netcatch *netcatch, int netns_fd, int cgroup_fd)
+{
+}
+
+int netcatch_wait(struct netcatch *netcatch, struct err *err)
+{
+	return err_set(err, -ENOSYS, "this build has no BPF in it");
+}
+
+void netcatch_free(struct netcatch *netcatch)
+{
+	free(netcatch);
+}
+
+int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
+{
+	return -1;
+}
