@@ -79,6 +79,14 @@ static bool is_free(const struct str *subuid, const struct str *subgid, uint32_t
 	       !(subgid->p && idrange_is_given(subgid->p, base));
 }
 
+/* One id for each slot, right below the ranges; where real users may live there, right above them. */
+static uint32_t gateway_id(uint32_t first, uint32_t slot)
+{
+	return (first >= 2 * IDRANGE_LEN ? first - IDRANGE_LEN
+					 : first + IDRANGE_MAX * IDRANGE_LEN) +
+	       slot;
+}
+
 int idrange_open(struct idrange *range, const char *state_dir, const char *id, struct err *err)
 {
 	scoped_str struct str subuid = {0}, subgid = {0};
@@ -108,7 +116,10 @@ int idrange_open(struct idrange *range, const char *state_dir, const char *id, s
 			continue;
 		if (fd < 0)
 			return err_set(err, fd, "lock an id range in '%s': %m", path);
-		*range = (struct idrange){.base = (uint32_t)base, .lock_fd = fd, .slot = slot};
+		*range = (struct idrange){.base = (uint32_t)base,
+			.lock_fd = fd,
+			.slot = slot,
+			.gateway = gateway_id(first, slot)};
 		return 0;
 	}
 	return err_set(err, -EUSERS,

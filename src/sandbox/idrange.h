@@ -18,6 +18,8 @@ struct idrange {
 	uint32_t base; /* first id */
 	int lock_fd;   /* -1: not held */
 	uint32_t slot;
+	uint32_t
+		gateway; /* one id more, of no sandbox's range: for the program its network goes through */
 };
 
 /* Takes a free range for the sandbox named id. */

@@ -35,7 +35,7 @@ static struct sandbox *new_sandbox(const struct sandbox_config *config)
 
 	s->state_dir = mem_dup(config->state_dir);
 	pthread_mutex_init(&s->freeze_lock, NULL);
-	s->dir_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd = -1;
+	s->dir_fd = s->netns_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd = -1;
 	s->range.lock_fd = s->cgroup.fd = s->rootfs.lock_fd = -1;
 	for (int i = 0; i < CGROUP_N_CONTROLLERS; i++)
 		s->cgroup.v1_join_fds[i] = -1;
@@ -208,6 +208,19 @@ static int make_rest(
 	return r;
 }
 
+static int tell_place(struct sandbox *s, const struct sandbox_config *config, struct err *err)
+{
+	scoped_mem char *path = mem_printf("/proc/%d/ns/net", (int)s->ns.pid);
+
+	if (!config->on_place)
+		return 0;
+	s->netns_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->netns_fd < 0)
+		return err_set(err, -errno, "open the network namespace: %m");
+	config->on_place(config->ctx, s->netns_fd, s->cgroup.fd);
+	return 0;
+}
+
 static int start(
 	struct sandbox *s, struct boot *boot, const struct sandbox_config *config, struct err *err)
 {
@@ -218,6 +231,8 @@ static int start(
 		fds[i] = -1;
 	s->start_ns = clock_mono_ns();
 	r = ns_open(&s->ns, boot, s->init_cgroup_fd, s->range.base, err);
+	if (r == 0)
+		r = tell_place(s, config, err);
 	if (r == 0)
 		r = make_first(s, config, boot->n_hides > 0, fds, err);
 	if (r >= 0)
@@ -328,10 +343,11 @@ void sandbox_destroy(struct sandbox *s, bool keep_layer)
 	if (s->cgroup.fd >= 0)
 		(void)cgroup_kill(s->cgroup.fd);
 	ns_close(&s->ns, KILL_WAIT_MS);
+	scoped_close(&s->netns_fd);
 	scoped_close(&s->init_cgroup_fd);
 	scoped_close(&s->devpts_fd);
 	scoped_close(&s->root_fd);
-	s->init_cgroup_fd = s->devpts_fd = s->root_fd = -1;
+	s->netns_fd = s->init_cgroup_fd = s->devpts_fd = s->root_fd = -1;
 	cgroup_remove(&s->cgroup, KILL_WAIT_MS);
 	rootfs_done(&s->rootfs);
 	s->is_destroyed = true;
@@ -397,6 +413,16 @@ int sandbox_init_pidfd(const struct sandbox *s)
 int sandbox_root_fd(const struct sandbox *s)
 {
 	return s->root_fd;
+}
+
+int sandbox_netns_fd(const struct sandbox *s)
+{
+	return s->netns_fd;
+}
+
+uint32_t sandbox_gateway_id(const struct sandbox *s)
+{
+	return s->range.gateway;
 }
 
 uint64_t sandbox_init_cgroup_id(const struct sandbox *s)

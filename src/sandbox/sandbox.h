@@ -26,6 +26,10 @@ struct sandbox_config {
 	const char *
 		changes_dir; /* <state>/changes/<id>, exists: N/{upper,work} for the Nth mount that is cow */
 	int init_fd; /* the static pid 1 program, opened */
+	/* May be NULL. Called when the network namespace and the group of all of it are there, while the rest is made;
+	 * the descriptors are the sandbox's. */
+	void (*on_place)(void *ctx, int netns_fd, int cgroup_fd);
+	void *ctx;
 };
 
 /* Everything up to a running pid 1, or nothing left behind and a sentence. The caller owns *ret_sandbox. */
@@ -49,6 +53,9 @@ pid_t sandbox_init_pid(const struct sandbox *sandbox); /* pid 1 as the host numb
 int sandbox_init_pidfd(const struct sandbox *sandbox); /* readable when pid 1 has ended; borrowed */
 int sandbox_root_fd(
 	const struct sandbox *sandbox); /* O_PATH of the root as seen inside; borrowed */
+int sandbox_netns_fd(const struct sandbox *sandbox); /* borrowed; -1 without on_place */
+uint32_t sandbox_gateway_id(
+	const struct sandbox *sandbox); /* an uid and gid of its own for the gateway */
 uint64_t sandbox_init_cgroup_id(const struct sandbox *sandbox);
 int64_t sandbox_start_ns(
 	const struct sandbox *sandbox); /* CLOCK_MONOTONIC when pid 1 was cloned: guest_ns 0 */

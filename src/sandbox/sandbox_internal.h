@@ -24,7 +24,7 @@ struct sandbox {
 	struct rootfs rootfs;
 	struct mounts mounts;
 	struct ns ns;
-	int root_fd, devpts_fd;
+	int root_fd, devpts_fd, netns_fd;
 	struct seccomp_program filter;
 	int64_t start_ns;
 	bool is_destroyed, keeps_layer;
