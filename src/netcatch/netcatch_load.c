@@ -7,6 +7,7 @@
 #include <linux/bpf.h>
 #include <linux/btf.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -151,7 +152,7 @@ static int make_map(const struct map *map)
 	attr.key_size = map->key;
 	attr.value_size = map->value;
 	attr.max_entries = map->max;
-	(void)strncat(attr.map_name, map->name, sizeof(attr.map_name) - 1);
+	(void)snprintf(attr.map_name, sizeof(attr.map_name), "%s", map->name);
 	if (map->type == BPF_MAP_TYPE_SK_STORAGE) {
 		types = load_types(map->value);
 		if (types < 0)
@@ -203,7 +204,7 @@ static union bpf_attr load_attr(const struct program *program, const struct bpf_
 	attr.insns = (uintptr_t)code;
 	attr.insn_cnt = (uint32_t)program->n_insns;
 	attr.license = (uintptr_t)LICENSE;
-	(void)strncat(attr.prog_name, program->name, sizeof(attr.prog_name) - 1);
+	(void)snprintf(attr.prog_name, sizeof(attr.prog_name), "%s", program->name);
 	return attr;
 }
 
