@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,4 +137,18 @@ int cli_print(const struct str *text, struct err *err)
 	int r = fdio_write_all(1, text->p, text->len);
 
 	return r < 0 ? err_set(err, r, "write to stdout: %m") : 0;
+}
+
+void cli_home(const struct cli *cli, struct str *out)
+{
+	const char *home = cli->uid == geteuid() ? getenv("HOME") : NULL;
+	const struct passwd *pw = home && *home ? NULL : getpwuid(cli->uid);
+	scoped_mem char *real = NULL;
+
+	if (pw)
+		home = pw->pw_dir;
+	if (home && *home)
+		real = realpath(home, NULL);
+	if (real)
+		str_puts(out, real);
 }

@@ -41,6 +41,9 @@ void cli_done(struct cli *cli);
 /* For verbs that make or change sandboxes: -EPERM, with what to do, where the caller cannot. */
 int cli_need_root(struct err *err);
 
+/* The caller's home: that of the user behind sudo, else $HOME. Empty where there is none. */
+void cli_home(const struct cli *cli, struct str *out);
+
 /* Whether a stream (1 or 2) is to be coloured. */
 bool cli_has_color(const struct cli *cli, int fd);
 /* For what goes to stdout: colors and the terminal's width. */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "cli/network_options.h"
 #include "spec/spec_parse.h"
 #include "util/fdio.h"
 #include "util/mem.h"
@@ -95,18 +96,6 @@ static int set_durability(void *base, const char *value, struct err *err)
 	return spec_parse_durability(value, &spec->durable, err);
 }
 
-static int set_net(void *base, const char *value, struct err *err)
-{
-	if (strcmp(value, "none") == 0)
-		return 0;
-	if (strcmp(value, "open") != 0 && strcmp(value, "allow") != 0)
-		return err_set(err, -EINVAL, "'%s' is no network mode: want none", value);
-	return err_set(err, -EINVAL,
-		"'%s' comes with the network gateway, which is not part of this version: only none "
-		"is",
-		value);
-}
-
 /* YAML comes later; telling it from a broken JSON file makes for the better sentence. */
 static bool looks_like_json(const struct str *text)
 {
@@ -170,8 +159,8 @@ const struct option create_options_trace[] = {
 	{"trace", 0, NULL, "watch programs, files and outputs (run: the default)", OPTION_CALL,
 		.set = set_trace},
 	{"no-trace", 0, NULL, "keep the exec log only", OPTION_CALL, .set = set_no_trace},
-	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs,network", OPTION_CALL,
-		.set = set_sources},
+	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs,network",
+		OPTION_CALL, .set = set_sources},
 	{"buffer", 0, "SIZE", "what the observer may hold (64M)", OPTION_SIZE,
 		offsetof(struct spec, buffer_bytes)},
 	{"on-loss", 0, "WHAT",
@@ -184,27 +173,6 @@ const struct option create_options_trace[] = {
 		"what the exec log survives: the death of a process (default), or disk: a "
 		"power cut",
 		OPTION_CALL, .set = set_durability},
-	{NULL},
-};
-
-const struct option create_options_net[] = {
-	{"net", 0, "none",
-		"no network but loopback: the only mode of this version, and the default",
-		OPTION_CALL, .set = set_net},
-	{"allow", 0, "RULE", "the network gateway", OPTION_LATER},
-	{"deny", 0, "RULE", "the network gateway", OPTION_LATER},
-	{"shadow", 0, NULL, "the network gateway", OPTION_LATER},
-	{"ask", 0, NULL, "the network gateway", OPTION_LATER},
-	{"host-map", 0, "NAME=ADDR", "the network gateway", OPTION_LATER},
-	{"resolver", 0, "ADDR", "the network gateway", OPTION_LATER},
-	{"tls", 0, "MODE", "the network gateway", OPTION_LATER},
-	{"upstream-ca", 0, "FILE", "the network gateway", OPTION_LATER},
-	{"upstream-proxy", 0, "URL", "the network gateway", OPTION_LATER},
-	{"record-responses", 0, NULL, "the network gateway", OPTION_LATER},
-	{"body-limit", 0, "SIZE", "the network gateway", OPTION_LATER},
-	{"publish", 'p', "PORT:PORT", "the network gateway", OPTION_LATER},
-	{"secret", 0, "NAME@HOST", "the network gateway", OPTION_LATER},
-	{"secret-file", 0, "NAME=FILE", "the network gateway", OPTION_LATER},
 	{NULL},
 };
 
@@ -229,6 +197,7 @@ void create_options_init(struct create_options *o)
 void create_options_done(struct create_options *o)
 {
 	spec_free(o->spec);
+	spec_words_done(&o->secret_files);
 }
 
 /* A spec file names mounts as the user would; a spec holds them resolved, and ours are never the user's. */
@@ -247,15 +216,29 @@ static int resolve_early_mounts(struct create_options *o, struct err *err)
 	return 0;
 }
 
+/* The gateway is not part of this version. */
+static int check_net(const struct spec *spec, struct err *err)
+{
+	if (spec->network.net == SPEC_NET_NONE)
+		return 0;
+	return err_set(err, -EINVAL,
+		"network mode '%s' comes with the network gateway, which is not part of this "
+		"version: only none is",
+		spec_net_name(spec->network.net));
+}
+
 int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
 {
 	int r = cli_need_root(err);
 
 	if (r == 0)
 		r = resolve_early_mounts(o, err);
+	if (r == 0)
+		r = network_options_finish(o, cli, err);
 	if (r < 0)
 		return r;
 	o->spec->owner_uid = cli->uid;
 	o->spec->owner_gid = cli->gid;
-	return spec_check(o->spec, cli->state_dir, cli->run_dir, err);
+	r = spec_check(o->spec, cli->state_dir, cli->run_dir, err);
+	return r < 0 ? r : check_net(o->spec, err);
 }

@@ -9,6 +9,7 @@
 
 struct create_options {
 	struct spec *spec;
+	struct spec_words secret_files; /* --secret-file, as written */
 	size_t n_early_mounts; /* mounts that came from --spec: their paths are not resolved yet */
 };
 
@@ -19,14 +20,14 @@ void create_options_done(struct create_options *o);
 int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err);
 
 /* Rows for a verb's groups: each is one element, `at` the offset of struct create_options. */
-extern const struct option create_options_box[], create_options_trace[], create_options_net[],
-	create_options_other[];
+extern const struct option create_options_box[], create_options_trace[], create_options_other[];
+extern const struct option network_options[]; /* network_options.c */
 void *create_options_spec(void *base);
 
 #define CREATE_OPTIONS_GROUPS(at) \
 	{"Sandbox", create_options_box, (at), create_options_spec}, \
 		{"Trace and record", create_options_trace, (at), create_options_spec}, \
-		{"Network", create_options_net, (at)}, \
+		{"Network", network_options, (at)}, \
 	{ \
 		"More of the sandbox", create_options_other, (at) \
 	}

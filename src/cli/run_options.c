@@ -2,7 +2,6 @@
 #include "cli/run_options.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -113,21 +112,6 @@ int run_options_check(void *options, char **args, size_t n_args, struct err *err
 	return exec_options_check(&o->exec, n_args, err);
 }
 
-/* The caller's home: that of the user behind sudo, else $HOME. Empty where there is none. */
-static void find_home(const struct cli *cli, struct str *out)
-{
-	const char *home = cli->uid == geteuid() ? getenv("HOME") : NULL;
-	const struct passwd *pw = home && *home ? NULL : getpwuid(cli->uid);
-	scoped_mem char *real = NULL;
-
-	if (pw)
-		home = pw->pw_dir;
-	if (home && *home)
-		real = realpath(home, NULL);
-	if (real)
-		str_puts(out, real);
-}
-
 static const struct spec_mount *mount_of(const struct spec *spec, const char *host)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++)
@@ -191,7 +175,7 @@ int run_options_finish(
 
 	if (r < 0)
 		return r;
-	find_home(cli, &home);
+	cli_home(cli, &home);
 	r = add_current_folder(o, home.p ? home.p : "", err);
 	if (r == 0)
 		r = create_options_finish(&o->create, cli, err);

@@ -209,13 +209,37 @@ static void test_run_refused(void **state)
 	static const struct {
 		const char *option, *value, *why;
 	} cases[] = {
-		{"--net", "open",
-			"option '--net': 'open' comes with the network gateway, which is not part "
-			"of "
-			"this version: only none is"},
-		{"--net", "full", "option '--net': 'full' is no network mode: want none"},
-		{"--allow", "x",
-			"option '--allow': the network gateway is not part of this version"},
+		{"--net", "full",
+			"option '--net': 'full' is no network mode: want open, allow or none"},
+		{"--allow", "x:y",
+			"option '--allow': network rule 'x:y': a port is a number from 1 to 65535"},
+		{"--deny", "https://x",
+			"option '--deny': network rule 'https://x': leave the scheme (http://) "
+	                "out: "
+			"want HOST[:PORT]"},
+		{"--host-map", "a=b",
+			"option '--host-map': host map 'a=b': want NAME[:PORT]=ADDR[:PORT] with a "
+			"numeric address"},
+		{"--resolver", "dns.example",
+			"option '--resolver': resolver 'dns.example': want the numeric address of "
+	                "a "
+			"DNS server, ADDR[:PORT]"},
+		{"--tls", "off",
+			"option '--tls': 'off' is no TLS mode: want intercept, passthrough or "
+			"NAME=passthrough"},
+		{"--upstream-ca", "/etc/passwd",
+			"option '--upstream-ca': '/etc/passwd' holds no certificate: want PEM"},
+		{"--upstream-proxy", "http://me:sesame@proxy.example",
+			"option '--upstream-proxy': the upstream proxy is no "
+			"http://[USER:PASSWORD@]HOST:PORT"},
+		{"--publish", "80",
+			"option '--publish': '80': want [ADDR:]PORT:PORT, the host's port and then "
+			"the sandbox's"},
+		{"--secret", "sesame",
+			"option '--secret': a secret is NAME@HOST[,HOST...][,plain=yes]; its value "
+			"comes from the environment variable NAME, or from --secret-file "
+	                "NAME=FILE"},
+		{"--secret-file", "sesame", "option '--secret-file': want NAME=FILE"},
 		{"--image", "x",
 			"option '--image': support for OCI images is not part of this version"},
 		{"--fail-on", "x",
