@@ -85,11 +85,14 @@ static void begin(struct writer *w, struct str *out, const struct dns_query *que
 static uint16_t flags_of(const struct writer *w)
 {
 	const struct dns_query *query = w->query;
+	/* What does not fit without EDNS must not lose its upper half: that could read as success. */
+	uint32_t rcode =
+		query->has_edns || (uint32_t)w->rcode <= DNS_FLAG_RCODE ? w->rcode : DNS_SERVFAIL;
 
 	return (uint16_t)(DNS_FLAG_QR | (uint32_t)query->opcode << DNS_OPCODE_SHIFT |
 			  (query->recursion_desired ? DNS_FLAG_RD : 0) | DNS_FLAG_RA |
 			  (query->checking_disabled ? DNS_FLAG_CD : 0) | w->flags |
-			  ((uint32_t)w->rcode & DNS_FLAG_RCODE));
+			  (rcode & DNS_FLAG_RCODE));
 }
 
 static void end(struct writer *w)

@@ -402,6 +402,11 @@ static void test_replies(void **state)
 	dns_reply_address(&out, &query, v6, 5);
 	expect_bytes(&out, none);
 	str_reset(&out);
+	/* Without EDNS there is no room for such a code. */
+	ask(&query, DNS_A);
+	dns_reply_empty(&out, &query, DNS_BADVERS);
+	assert_int_equal(out.p[3] & 15, DNS_SERVFAIL);
+	str_reset(&out);
 	assert_int_equal(dns_query_read(update, &query), 0);
 	dns_reply_empty(&out, &query, query.fault);
 	expect_bytes(&out, bare);
