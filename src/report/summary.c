@@ -32,8 +32,12 @@ struct summary *summary_new(const struct summary_facts *facts)
 	summary->intern = intern_new();
 	summary->commands = command_list_new(&filter);
 	summary->files = file_table_new(&filter);
+	summary->network = network_table_new(&filter);
+	network_table_leave_bodies(summary->network);
 	summary->refused.index = map_new();
 	summary->denied.index = map_new();
+	summary->hosts_refused.index = map_new();
+	summary->misused.index = map_new();
 	summary->blind.index = map_new();
 	summary->hints.index = map_new();
 	summary->errors.index = map_new();
@@ -56,19 +60,25 @@ void summary_free(struct summary *summary)
 	json_decref(summary->seal);
 	free(summary->refused.rows);
 	free(summary->denied.rows);
+	free(summary->hosts_refused.rows);
+	free(summary->misused.rows);
 	map_free(summary->refused.index);
 	map_free(summary->denied.index);
+	map_free(summary->hosts_refused.index);
+	map_free(summary->misused.index);
 	map_free(summary->blind.index);
 	map_free(summary->hints.index);
 	map_free(summary->errors.index);
 	map_free(summary->sources.index);
 	file_table_free(summary->files);
+	network_table_free(summary->network);
 	command_list_free(summary->commands);
 	intern_free(summary->intern);
 	free(summary);
 }
 
-static void note_reason(struct summary *summary, struct summary_reasons *reasons, struct slice text)
+void summary_note_reason(
+	struct summary *summary, struct summary_reasons *reasons, struct slice text)
 {
 	void **slot;
 
@@ -80,6 +90,17 @@ static void note_reason(struct summary *summary, struct summary_reasons *reasons
 		*slot = (void *)(uintptr_t)reasons->n;
 	}
 	reasons->counts[(uintptr_t)*slot - 1]++;
+}
+
+/* A row that is kept has its texts from us. */
+static void own_row(struct summary *summary, struct summary_row *row)
+{
+	struct slice *texts[] = {&row->what, &row->rule, &row->program, &row->exec,
+		&row->place.host, &row->place.address, &row->place.protocol, &row->place.method,
+		&row->place.url, &row->place.reason, &row->place.where};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		*texts[i] = intern_text(summary->intern, *texts[i]);
 }
 
 static void note_row(
@@ -99,10 +120,7 @@ static void note_row(
 	if (!*slot) {
 		rows->rows = mem_grow(rows->rows, rows->n + 1, sizeof(*rows->rows));
 		rows->rows[rows->n] = *row;
-		rows->rows[rows->n].what = intern_text(summary->intern, row->what);
-		rows->rows[rows->n].rule = intern_text(summary->intern, row->rule);
-		rows->rows[rows->n].program = intern_text(summary->intern, row->program);
-		rows->rows[rows->n].exec = intern_text(summary->intern, row->exec);
+		own_row(summary, &rows->rows[rows->n]);
 		rows->n++;
 		*slot = (void *)(uintptr_t)rows->n;
 	}
@@ -157,6 +175,15 @@ static void on_refusal(void *ctx, const struct event *ev, const struct process_n
 		note_row(summary, &summary->refused, &row);
 		return;
 	}
+	if (ev->kind == EVENT_NET_REFUSED || ev->kind == EVENT_SECRET_MISUSE) {
+		scoped_str struct str what = {0};
+
+		summary_network_row(ev, &what, &row);
+		note_row(summary,
+			ev->kind == EVENT_NET_REFUSED ? &summary->hosts_refused : &summary->misused,
+			&row);
+		return;
+	}
 	row.what = ev->kind == EVENT_FILE_RENAME ? ev->from : ev->path;
 	row.how = how_of(ev);
 	row.is_aside = view_filter_is_kernel_path(row.what);
@@ -180,7 +207,7 @@ static void take_gap(struct summary *summary, const struct event *ev)
 		return;
 	}
 	summary->n_blind++;
-	note_reason(summary, &summary->blind, ev->reason);
+	summary_note_reason(summary, &summary->blind, ev->reason);
 }
 
 static void take_life(struct summary *summary, const struct event *ev)
@@ -190,16 +217,17 @@ static void take_life(struct summary *summary, const struct event *ev)
 	if (ev->kind == EVENT_SANDBOX_STOPPED)
 		summary->stop_reason = intern_text(summary->intern, ev->reason);
 	if (ev->kind == EVENT_SANDBOX_ERROR)
-		note_reason(summary, &summary->errors, ev->reason);
+		summary_note_reason(summary, &summary->errors, ev->reason);
 	if (ev->kind == EVENT_HINT)
-		note_reason(summary, &summary->hints, ev->advice.len ? ev->advice : ev->reason);
+		summary_note_reason(
+			summary, &summary->hints, ev->advice.len ? ev->advice : ev->reason);
 }
 
 static void take_started(struct summary *summary, const struct event *ev)
 {
 	summary->has_traced = true;
 	for (size_t i = 0; i < ev->sources.n; i++)
-		note_reason(summary, &summary->sources, ev->sources.items[i]);
+		summary_note_reason(summary, &summary->sources, ev->sources.items[i]);
 }
 
 void summary_add(struct summary *summary, const struct event *ev)
@@ -213,7 +241,7 @@ void summary_add(struct summary *summary, const struct event *ev)
 			summary->missing, (int64_t)((ev->seq - summary->last_seq - 1) & INT64_MAX));
 		summary->last_seq = ev->seq;
 	}
-	if (ev->kind <= EVENT_DIR_CREATE && ev->pid == 0)
+	if (ev->kind <= EVENT_SECRET_MISUSE && ev->kind != EVENT_NET_ACCEPT && ev->pid == 0)
 		summary->without_pid++;
 	if (ev->kind == EVENT_EXEC_START)
 		summary->execs.started++;
@@ -225,10 +253,13 @@ void summary_add(struct summary *summary, const struct event *ev)
 		take_gap(summary, ev);
 	else if (ev->kind == EVENT_TRACE_STARTED)
 		take_started(summary, ev);
+	else if (ev->kind == EVENT_NET_GATEWAY || ev->kind == EVENT_NET_RULES)
+		summary_network_take(summary, ev);
 	else
 		take_life(summary, ev);
 	command_list_add(summary->commands, ev);
 	file_table_add(summary->files, ev);
+	network_table_add(summary->network, ev);
 }
 
 bool summary_watched(const struct summary *summary, const char *source)

@@ -43,7 +43,7 @@ void summary_markdown(struct summary *summary, struct str *out);
 
 /* Conditions of --fail-on. */
 #define SUMMARY_REFUSED \
-	1u /* a system call or a destination was refused, probes for features apart */
+	1u /* a system call or a destination was refused, or a secret misused; probes for features apart */
 #define SUMMARY_DENIED     2u /* a file outside /proc, /sys, /dev was denied */
 #define SUMMARY_INCOMPLETE 4u /* something was not seen */
 #define SUMMARY_COMMAND    8u /* an exec or a derived command failed */

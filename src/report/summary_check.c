@@ -46,7 +46,7 @@ int summary_check_parse(const char *text, unsigned *ret_conditions, struct err *
 static bool has_row(const struct summary_rows *rows)
 {
 	for (size_t i = 0; i < rows->n; i++)
-		if (!rows->rows[i].is_aside)
+		if (!rows->rows[i].is_aside && !rows->rows[i].place.is_shadow)
 			return true;
 	return rows->more > 0;
 }
@@ -57,7 +57,9 @@ unsigned summary_check(struct summary *summary, unsigned conditions, struct str 
 	unsigned hold = 0;
 
 	summary_count(summary, &counts);
-	hold |= has_row(&summary->refused) ? SUMMARY_REFUSED : 0;
+	if (has_row(&summary->refused) || has_row(&summary->hosts_refused) ||
+		has_row(&summary->misused))
+		hold |= SUMMARY_REFUSED;
 	hold |= has_row(&summary->denied) ? SUMMARY_DENIED : 0;
 	hold |= summary_is_complete(summary) ? 0 : SUMMARY_INCOMPLETE;
 	hold |= counts.failed > 0 || summary->execs.started > summary->execs.ended ? SUMMARY_COMMAND

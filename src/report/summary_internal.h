@@ -11,16 +11,25 @@
 #include "view/command_list.h"
 #include "view/file_table.h"
 #include "view/intern.h"
+#include "view/network_table.h"
 
 #define SUMMARY_ROWS_MAX    1000 /* distinct refusals and denials that are kept; more are counted */
 #define SUMMARY_REASONS_MAX 100  /* reasons of blindness, hints, errors */
 
+/* A destination that was refused, or where a secret was on its way to. */
+struct summary_place {
+	struct slice host, address, protocol, method, url, reason, where;
+	int64_t port;
+	bool is_shadow; /* it was let through */
+};
+
 /* Something refused, as often as it was. */
 struct summary_row {
-	struct slice what; /* path or system call */
-	const char *how;   /* "read", "write", ...: what was tried; a refusal's errno */
+	struct slice what; /* path, system call, "host:port", name of a secret */
+	const char *how;   /* "read", "write", ...: what was tried; a refusal's errno; else "" */
 	struct slice rule;
-	struct slice program; /* empty: not known */
+	struct summary_place place; /* of the network's rows */
+	struct slice program;       /* empty: not known */
 	const struct process_node *node;
 	struct slice exec;
 	int64_t count;
@@ -51,11 +60,13 @@ struct summary {
 	struct intern *intern;
 	struct command_list *commands;
 	struct file_table *files;
-	struct summary_rows refused, denied;
+	struct network_table *network;
+	struct summary_rows refused, denied, hosts_refused, misused;
 	struct summary_reasons blind, hints, errors, sources;
 	struct summary_execs execs;
 	int64_t first_ms, last_ms, ended_ms; /* 0: not known */
 	int64_t events, dropped, n_blind, without_pid;
+	int64_t rules_replaced;
 	int64_t missing; /* numbers of events that the record does not hold, or we cannot read */
 	uint64_t last_seq;
 	bool has_traced; /* tracing did start */
@@ -76,7 +87,13 @@ struct summary_counts {
 	bool has_files, has_processes; /* these were watched */
 };
 void summary_count(struct summary *summary, struct summary_counts *ret_counts);
+void summary_note_reason(
+	struct summary *summary, struct summary_reasons *reasons, struct slice text);
 bool summary_is_complete(const struct summary *summary);
+/* What the events of the network say, beside the rows and the table. */
+void summary_network_take(struct summary *summary, const struct event *ev);
+/* Of net.refused or secret.misuse: what is refused and where; *what is the caller's. */
+void summary_network_row(const struct event *ev, struct str *what, struct summary_row *ret_row);
 /* Whether a source was watched. */
 bool summary_watched(const struct summary *summary, const char *source);
 
@@ -98,6 +115,32 @@ struct summary_lines {
 	struct summary_line *lines;
 	size_t n;
 };
+/* Lines of the network. The head's: secrets misused before all, then destinations refused. */
+void summary_network_head(struct summary *summary, struct summary_lines *lines);
+void summary_network_shadowed(struct summary *summary, struct summary_lines *lines);
+void summary_network_line(struct summary *summary, struct summary_lines *lines);
+void summary_network_observed(
+	struct summary *summary, struct str *out); /* what is behind the counts */
+void summary_network_enforced(const struct summary *summary, struct str *out);
+/* Why nobody looked, in words. */
+const char *summary_network_why(const struct summary *summary);
+struct jsonw;
+void summary_network_json(struct summary *summary, struct jsonw *j);
+void summary_network_json_enforced(const struct summary *summary, struct jsonw *j);
+/* Elements of "refused" (destinations), and the member "misused". */
+void summary_network_json_refused(struct summary *summary, struct jsonw *j);
+void summary_network_json_misused(struct summary *summary, struct jsonw *j);
+void summary_json_row_end(struct summary *summary, struct jsonw *j, const struct summary_row *row);
+
+/* What makers of lines share: a new line; text from inside, escaped, marked, at most max bytes of it (0: all); "1,204 files";
+ * " by curl in `curl -d @notes`, 3 times". */
+struct str *summary_lines_add(
+	struct summary_lines *lines, enum summary_tone tone, const char *label);
+void summary_lines_quote(struct str *out, struct slice text, size_t max);
+void summary_lines_number(struct str *out, int64_t n, const char *one, const char *many);
+void summary_lines_who(struct summary *summary, struct str *out, const struct summary_row *row);
+#define SUMMARY_HEAD_ROWS 5 /* refusals, denials and the like told one by one */
+
 void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines);
 void summary_lines_done(struct summary_lines *lines);
 /* "cloche sb_...  2026-11-29 14:10:02-14:41:17 UTC  task ...", marked as lines are. */

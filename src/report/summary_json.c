@@ -43,10 +43,22 @@ static void write_row_command(
 	jsonw_kslice(j, "command", str_slice(&line));
 }
 
+void summary_json_row_end(struct summary *summary, struct jsonw *j, const struct summary_row *row)
+{
+	if (row->program.len)
+		jsonw_kslice(j, "program", row->program);
+	else
+		jsonw_knull(j, "program");
+	write_row_command(summary, j, row);
+	jsonw_kslice(j, "exec", row->exec);
+	jsonw_kint(j, "count", row->count);
+}
+
 static void write_rows(struct summary *summary, struct jsonw *j, const char *key,
 	const struct summary_rows *rows, bool is_path)
 {
 	bool is_watched = is_path ? summary_watched(summary, "files") : summary->has_traced;
+	int64_t more = rows->more + (is_path ? 0 : summary->hosts_refused.more);
 
 	if (!is_watched) {
 		jsonw_knull(j, key);
@@ -54,6 +66,8 @@ static void write_rows(struct summary *summary, struct jsonw *j, const char *key
 	}
 	jsonw_key(j, key);
 	jsonw_array(j);
+	if (!is_path)
+		summary_network_json_refused(summary, j);
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct summary_row *row = &rows->rows[i];
 
@@ -62,19 +76,13 @@ static void write_rows(struct summary *summary, struct jsonw *j, const char *key
 		jsonw_ktext(j, is_path ? "access" : "result", row->how);
 		if (!is_path && row->rule.len)
 			jsonw_kslice(j, "rule", row->rule);
-		if (row->program.len)
-			jsonw_kslice(j, "program", row->program);
-		else
-			jsonw_knull(j, "program");
-		write_row_command(summary, j, row);
-		jsonw_kslice(j, "exec", row->exec);
-		jsonw_kint(j, "count", row->count);
+		summary_json_row_end(summary, j, row);
 		jsonw_kbool(j, is_path ? "kernel" : "probe", row->is_aside);
 		jsonw_object_end(j);
 	}
 	jsonw_array_end(j);
-	if (rows->more > 0)
-		jsonw_kint(j, is_path ? "denied_more" : "refused_more", rows->more);
+	if (more > 0)
+		jsonw_kint(j, is_path ? "denied_more" : "refused_more", more);
 }
 
 static void write_commands(struct summary *summary, struct jsonw *j, const struct summary_counts *c)
@@ -213,7 +221,7 @@ static void write_enforced(struct summary *summary, struct jsonw *j)
 	}
 	jsonw_key(j, "enforced");
 	jsonw_object(j);
-	jsonw_ktext(j, "network", "none");
+	summary_network_json_enforced(summary, j);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		write_parsed(j, keys[i], summary_spec(summary, keys[i]));
 	jsonw_object_end(j);
@@ -247,11 +255,11 @@ void summary_json(struct summary *summary, struct str *out)
 	write_time(&j, "ended_at", summary->ended_ms);
 	write_rows(summary, &j, "refused", &summary->refused, false);
 	write_rows(summary, &j, "denied", &summary->denied, true);
-	jsonw_knull(&j, "misused");
+	summary_network_json_misused(summary, &j);
 	write_commands(summary, &j, &counts);
 	write_programs(summary, &j, &counts);
 	write_files(summary, &j, &counts);
-	write_unwatched(&j, "network", "no gateway");
+	summary_network_json(summary, &j);
 	write_unwatched(&j, "account", "no server");
 	write_unwatched(&j, "stats", "not measured");
 	write_observed(summary, &j);

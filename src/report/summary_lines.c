@@ -9,11 +9,11 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-#define HEAD_ROWS   5 /* refusals, denials and the like told one by one */
 #define LABELS_MAX  3 /* commands that failed, by name */
 #define MOUNTS_TOLD 3
 
-static struct str *add_line(struct summary_lines *lines, enum summary_tone tone, const char *label)
+struct str *summary_lines_add(
+	struct summary_lines *lines, enum summary_tone tone, const char *label)
 {
 	lines->lines = mem_grow(lines->lines, lines->n + 1, sizeof(*lines->lines));
 	lines->lines[lines->n] = (struct summary_line){.tone = tone, .label = label};
@@ -28,8 +28,7 @@ void summary_lines_done(struct summary_lines *lines)
 	*lines = (struct summary_lines){0};
 }
 
-/* Text from inside: escaped, marked, at most max bytes of it (0: all). */
-static void quote(struct str *out, struct slice text, size_t max)
+void summary_lines_quote(struct str *out, struct slice text, size_t max)
 {
 	scoped_str struct str escaped = {0};
 
@@ -74,21 +73,20 @@ static void quote_line(struct str *out, const struct command *command, size_t ma
 	str_putc(out, SUMMARY_UNQUOTE);
 }
 
-static void add_number(struct str *out, int64_t n, const char *one, const char *many)
+void summary_lines_number(struct str *out, int64_t n, const char *one, const char *many)
 {
 	view_text_add_count(out, n);
 	str_printf(out, " %s", n == 1 ? one : many);
 }
 
-/* " by curl in `curl -d @notes`" */
-static void add_who(struct summary *summary, struct str *out, const struct summary_row *row)
+void summary_lines_who(struct summary *summary, struct str *out, const struct summary_row *row)
 {
 	const struct command *command =
 		row->node ? command_list_find(summary->commands, row->node) : NULL;
 
 	if (row->program.len) {
 		str_puts(out, " by ");
-		quote(out, row->program, 40);
+		summary_lines_quote(out, row->program, 40);
 	}
 	if (command && command->node != row->node) {
 		str_puts(out, " in ");
@@ -96,7 +94,7 @@ static void add_who(struct summary *summary, struct str *out, const struct summa
 	}
 	if (row->count > 1) {
 		str_puts(out, ", ");
-		add_number(out, row->count, "time", "times");
+		summary_lines_number(out, row->count, "time", "times");
 	}
 }
 
@@ -111,56 +109,59 @@ static void add_rows(struct summary *summary, struct summary_lines *lines,
 
 		if (row->is_aside)
 			continue;
-		if (told++ >= HEAD_ROWS) {
+		if (told++ >= SUMMARY_HEAD_ROWS) {
 			more++;
 			continue;
 		}
-		out = add_line(lines, SUMMARY_BAD, label);
+		out = summary_lines_add(lines, SUMMARY_BAD, label);
 		if (is_path)
 			quote_path(summary, out, row->what, 60);
 		else
-			quote(out, row->what, 60);
+			summary_lines_quote(out, row->what, 60);
 		str_printf(out, " (%s)", row->how);
-		add_who(summary, out, row);
+		summary_lines_who(summary, out, row);
 		if (!is_path && row->rule.len) {
 			str_puts(out, " (");
-			quote(out, row->rule, 60);
+			summary_lines_quote(out, row->rule, 60);
 			str_putc(out, ')');
 		}
 	}
 	if (more > 0)
-		str_printf(add_line(lines, SUMMARY_BAD, label), "and %lld more: see the timeline",
-			(long long)more);
+		str_printf(summary_lines_add(lines, SUMMARY_BAD, label),
+			"and %lld more: see the timeline", (long long)more);
 }
 
 static void add_reasons(struct summary_lines *lines, const struct summary_reasons *reasons,
 	const char *label, enum summary_tone tone)
 {
-	for (size_t i = 0; i < reasons->n && i < HEAD_ROWS; i++) {
-		struct str *out = add_line(lines, tone, label);
+	for (size_t i = 0; i < reasons->n && i < SUMMARY_HEAD_ROWS; i++) {
+		struct str *out = summary_lines_add(lines, tone, label);
 
-		quote(out, reasons->texts[i], 0);
+		summary_lines_quote(out, reasons->texts[i], 0);
 		if (reasons->counts[i] > 1) {
 			str_puts(out, ", ");
-			add_number(out, reasons->counts[i], "time", "times");
+			summary_lines_number(out, reasons->counts[i], "time", "times");
 		}
 	}
-	if (reasons->n > HEAD_ROWS)
-		str_printf(add_line(lines, tone, label), "and %zu more", reasons->n - HEAD_ROWS);
+	if (reasons->n > SUMMARY_HEAD_ROWS)
+		str_printf(summary_lines_add(lines, tone, label), "and %zu more",
+			reasons->n - SUMMARY_HEAD_ROWS);
 }
 
 static void add_head(
 	struct summary *summary, struct summary_lines *lines, const struct summary_counts *c)
 {
+	summary_network_head(summary, lines);
 	add_rows(summary, lines, &summary->refused, "REFUSED", false);
 	add_rows(summary, lines, &summary->denied, "DENIED", true);
 	if (c->programs.entered > 0) {
-		struct str *out = add_line(lines, SUMMARY_BAD, "CAME IN");
+		struct str *out = summary_lines_add(lines, SUMMARY_BAD, "CAME IN");
 
-		add_number(out, (int64_t)c->programs.entered, "program", "programs");
+		summary_lines_number(out, (int64_t)c->programs.entered, "program", "programs");
 		str_puts(out, " by no way of Cloche's: see the tree");
 	}
 	add_reasons(lines, &summary->errors, "ERROR", SUMMARY_BAD);
+	summary_network_shadowed(summary, lines);
 	add_reasons(lines, &summary->hints, "HINT", SUMMARY_WARN);
 }
 
@@ -231,7 +232,7 @@ static void add_odd(struct str *out, int64_t n, const char *what)
 static void add_commands(
 	struct summary *summary, struct summary_lines *lines, const struct summary_counts *c)
 {
-	struct str *out = add_line(lines, SUMMARY_PLAIN, "Commands");
+	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Commands");
 
 	view_text_add_count(out, c->commands);
 	if (c->failed > 0) {
@@ -257,7 +258,7 @@ static void add_commands(
 
 static void add_programs(struct summary_lines *lines, const struct summary_counts *c)
 {
-	struct str *out = add_line(lines, SUMMARY_PLAIN, "Programs");
+	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Programs");
 
 	if (!c->has_processes) {
 		str_puts(out, "not watched");
@@ -279,10 +280,10 @@ static void add_root(
 	size_t changed = root->changed + root->renamed + root->mode_changed;
 
 	if (root->counted) {
-		quote(out, slice_of(root->root), 40);
+		summary_lines_quote(out, slice_of(root->root), 40);
 		str_printf(out, ": %zu of the agent's own", root->n_files);
 	} else if (!root->cow) {
-		quote(out, slice_of(root->root), 40);
+		summary_lines_quote(out, slice_of(root->root), 40);
 		if (changes_json_total(root) == 0)
 			str_puts(out, " unchanged");
 		else
@@ -299,7 +300,7 @@ static void add_root(
 	}
 	if (root->unread) {
 		str_puts(out, " (not all could be read: ");
-		quote(out, slice_of(root->unread), 60);
+		summary_lines_quote(out, slice_of(root->unread), 60);
 		str_putc(out, ')');
 	}
 }
@@ -325,7 +326,7 @@ static void add_compared(struct summary *summary, struct str *out)
 		if (out->len)
 			str_puts(out, "; ");
 		if (names && root->cow) {
-			quote(out, slice_of(root->root), 40);
+			summary_lines_quote(out, slice_of(root->root), 40);
 			str_puts(out, ": ");
 		}
 		add_root(summary, out, root);
@@ -347,7 +348,7 @@ static void add_seen(struct str *out, const struct summary_counts *c)
 static void add_files(
 	struct summary *summary, struct summary_lines *lines, const struct summary_counts *c)
 {
-	struct str *out = add_line(lines, SUMMARY_PLAIN, "Files");
+	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Files");
 	size_t review = 0, host = 0;
 
 	if (summary->has_changes)
@@ -361,13 +362,13 @@ static void add_files(
 		host += summary->changes.roots[i].host_changed;
 	}
 	if (review > 0) {
-		out = add_line(lines, SUMMARY_WARN, "REVIEW");
-		add_number(out, (int64_t)review, "changed file", "changed files");
+		out = summary_lines_add(lines, SUMMARY_WARN, "REVIEW");
+		summary_lines_number(out, (int64_t)review, "changed file", "changed files");
 		str_puts(out, " would run on the host (hooks, settings, scripts): see `changes`");
 	}
 	if (host > 0) {
-		out = add_line(lines, SUMMARY_WARN, "REVIEW");
-		add_number(out, (int64_t)host, "file", "files");
+		out = summary_lines_add(lines, SUMMARY_WARN, "REVIEW");
+		summary_lines_number(out, (int64_t)host, "file", "files");
 		str_puts(out, " changed on the host meanwhile, too");
 	}
 }
@@ -384,19 +385,20 @@ static void add_sources(const struct summary *summary, struct str *out)
 static void add_observed(struct summary *summary, struct summary_lines *lines)
 {
 	bool is_complete = summary_is_complete(summary);
-	struct str *out = add_line(lines, is_complete ? SUMMARY_PLAIN : SUMMARY_BAD, "Observed");
+	struct str *out =
+		summary_lines_add(lines, is_complete ? SUMMARY_PLAIN : SUMMARY_BAD, "Observed");
 
 	if (!summary->has_traced) {
 		str_puts(out, "nothing from the kernel: ");
 		if (summary->blind.n > 0)
-			quote(out, summary->blind.texts[0], 0);
+			summary_lines_quote(out, summary->blind.texts[0], 0);
 		else
 			str_puts(out, "tracing was off");
 		return;
 	}
 	add_sources(summary, out);
 	str_puts(out, is_complete ? " complete: " : " NOT COMPLETE: ");
-	add_number(out, summary->events, "event", "events");
+	summary_lines_number(out, summary->events, "event", "events");
 	str_puts(out, ", ");
 	view_text_add_count(out, summary->dropped);
 	str_puts(out, " dropped, ");
@@ -408,6 +410,7 @@ static void add_observed(struct summary *summary, struct summary_lines *lines)
 		str_printf(out, ", %lld missing from the record", (long long)summary->missing);
 	if (summary->facts.is_cut)
 		str_puts(out, ", the end is cut off");
+	summary_network_observed(summary, out);
 	add_reasons(lines, &summary->blind, "BLIND", SUMMARY_BAD);
 }
 
@@ -442,7 +445,7 @@ static void add_mounts(struct str *out, const struct summary *summary)
 			continue;
 		}
 		str_puts(out, "; ");
-		quote(out, slice_of(guest), 50);
+		summary_lines_quote(out, slice_of(guest), 50);
 		str_putc(out, ' ');
 		log_add_escaped(out, slice_of(mode));
 	}
@@ -452,14 +455,14 @@ static void add_mounts(struct str *out, const struct summary *summary)
 
 static void add_enforced(struct summary *summary, struct summary_lines *lines)
 {
-	struct str *out = add_line(lines, SUMMARY_PLAIN, "Enforced");
+	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Enforced");
 	int64_t probes = 0;
 
 	if (!summary->meta) {
 		str_puts(out, "not known: meta.json is missing or cannot be read");
 		return;
 	}
-	str_puts(out, "no network");
+	summary_network_enforced(summary, out);
 	add_mounts(out, summary);
 	add_limit(out, summary, "memory_bytes", NULL);
 	add_limit(out, summary, "cpus", "CPUs");
@@ -468,7 +471,7 @@ static void add_enforced(struct summary *summary, struct summary_lines *lines)
 		probes += summary->refused.rows[i].is_aside ? summary->refused.rows[i].count : 0;
 	if (probes > 0) {
 		str_puts(out, "; ");
-		add_number(out, probes, "probe", "probes");
+		summary_lines_number(out, probes, "probe", "probes");
 		str_puts(out, " for calls that are not offered");
 	}
 }
@@ -482,8 +485,8 @@ static void add_sealed(struct summary *summary, struct summary_lines *lines)
 {
 	const char *head = seal_text(summary, "head"), *key = seal_text(summary, "fingerprint");
 	const char *end = seal_text(summary, "end");
-	struct str *out =
-		add_line(lines, summary->facts.is_cut ? SUMMARY_BAD : SUMMARY_PLAIN, "Sealed");
+	struct str *out = summary_lines_add(
+		lines, summary->facts.is_cut ? SUMMARY_BAD : SUMMARY_PLAIN, "Sealed");
 	size_t len = head ? strlen(head) : 0;
 
 	if (!head || !key || len < 8) {
@@ -507,8 +510,8 @@ static void add_next(
 
 	if (c->pending <= 0)
 		return;
-	out = add_line(lines, SUMMARY_WARN, NULL);
-	add_number(out, c->pending, "file", "files");
+	out = summary_lines_add(lines, SUMMARY_WARN, NULL);
+	summary_lines_number(out, c->pending, "file", "files");
 	str_puts(out, " changed, not yet in your folder:");
 	str_printf(out, "  %ccloche changes %s%c", SUMMARY_QUOTE, ref, SUMMARY_UNQUOTE);
 	str_printf(out, "   %ccloche apply %s%c", SUMMARY_QUOTE, ref, SUMMARY_UNQUOTE);
@@ -524,8 +527,8 @@ void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines
 	add_commands(summary, ret_lines, &counts);
 	add_programs(ret_lines, &counts);
 	add_files(summary, ret_lines, &counts);
-	str_puts(add_line(ret_lines, SUMMARY_PLAIN, "Network"), "not watched (no gateway)");
-	str_puts(add_line(ret_lines, SUMMARY_PLAIN, "Account"), "not watched (no server)");
+	summary_network_line(summary, ret_lines);
+	str_puts(summary_lines_add(ret_lines, SUMMARY_PLAIN, "Account"), "not watched (no server)");
 	add_observed(summary, ret_lines);
 	add_enforced(summary, ret_lines);
 	add_sealed(summary, ret_lines);
@@ -549,7 +552,7 @@ void summary_lines_title(const struct summary *summary, struct str *out)
 	}
 	if (json_is_string(task)) {
 		str_puts(out, "  task \"");
-		quote(out, slice_of(json_string_value(task)), 60);
+		summary_lines_quote(out, slice_of(json_string_value(task)), 60);
 		str_putc(out, '"');
 	}
 }

@@ -85,18 +85,29 @@ static void say_blind(struct supervisor *sup, const struct err *err)
 	recorder_emit_now(sup->recorder, &ev);
 }
 
-static void say_started(struct supervisor *sup)
+/* The gateway sees the network where there is one, whatever becomes of the observer. */
+static bool sees_network(const struct spec *spec)
 {
+	return spec->trace & SPEC_TRACE_NETWORK && spec->network.net != SPEC_NET_NONE;
+}
+
+static void say_started(struct supervisor *sup, bool is_observed)
+{
+	unsigned sources = is_observed ? sup->spec->trace : 0;
 	struct event ev = {.kind = EVENT_TRACE_STARTED};
-	struct slice names[3];
+	struct slice names[4];
 	size_t n = 0;
 
-	if (sup->spec->trace & SPEC_TRACE_PROCESSES)
+	if (sources & SPEC_TRACE_PROCESSES)
 		names[n++] = slice_of("processes");
-	if (sup->spec->trace & SPEC_TRACE_FILES)
+	if (sources & SPEC_TRACE_FILES)
 		names[n++] = slice_of("files");
-	if (sup->spec->trace & SPEC_TRACE_OUTPUTS)
+	if (sources & SPEC_TRACE_OUTPUTS)
 		names[n++] = slice_of("outputs");
+	if (sees_network(sup->spec))
+		names[n++] = slice_of("network");
+	if (n == 0)
+		return;
 	event_set(&ev, sources, ((struct event_list){.items = names, .n = n}));
 	recorder_emit_now(sup->recorder, &ev);
 }
@@ -130,13 +141,11 @@ void tracing_start(struct supervisor *sup)
 	struct tracing *tracing;
 	struct err err;
 
-	if (sources_of(sup->spec) == 0)
-		return;
-	if (open_observer(sup, &observer, &err) < 0) {
+	if (sources_of(sup->spec) != 0 && open_observer(sup, &observer, &err) < 0)
 		say_blind(sup, &err);
+	say_started(sup, observer != NULL);
+	if (!observer)
 		return;
-	}
-	say_started(sup);
 	tracing = new0(struct tracing);
 	tracing->observer = take(&observer);
 	sup->tracing = tracing;
