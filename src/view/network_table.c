@@ -110,8 +110,8 @@ static struct network_entry *add_entry(
 
 	if (table->n_entries == table->cap_entries) {
 		table->cap_entries = table->cap_entries ? table->cap_entries * 2 : 16;
-		table->entries =
-			mem_grow(table->entries, table->cap_entries, sizeof(*table->entries));
+		table->entries = mem_grow(
+			table->entries, table->cap_entries, sizeof(struct network_entry *));
 	}
 	table->entries[table->n_entries++] = entry;
 	entry->host = intern_text(table->intern, host);
@@ -432,7 +432,7 @@ size_t network_table_settle(struct network_table *table)
 			flow->entry->failed = false;
 	}
 	if (table->n_entries > 1)
-		qsort(table->entries, table->n_entries, sizeof(*table->entries), compare);
+		qsort(table->entries, table->n_entries, sizeof(struct network_entry *), compare);
 	part_hidden(table);
 	return table->n_shown;
 }
