@@ -183,9 +183,7 @@ static bool is_whole(struct tls_hello *hello)
 		return false;
 	if (len > TLS_HELLO_MAX)
 		(void)wrong(hello, "it is too long");
-	else if (rest.len > len)
-		(void)wrong(hello, "another message comes in the same record");
-	else if (rest.len == len && hello->record_left > 0)
+	else if (rest.len > len || (rest.len == len && hello->record_left > 0))
 		(void)wrong(hello, "another message comes in the same record");
 	return hello->result == TLS_HELLO_MORE && rest.len == len;
 }

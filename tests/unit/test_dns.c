@@ -211,6 +211,19 @@ static const struct {
 		BYTES(ANSWER("\1", "\0", "\0") NAME "\0\x10\0\1" SELF "\0\x10\0\1" TTL
 						    "\0\x08\3a\"\n\3b\\c"),
 		0, "TXT \"a\\\"\\010\" \"b\\\\c\"\n", 1},
+	{"strings among integers", 35,
+		BYTES(ANSWER("\1", "\0", "\0") NAME "\0\x23\0\1" SELF "\0\x23\0\1" TTL
+						    "\0\x0c\0\1\0\2\1a\1b\0\1c\0"),
+		0, "NAPTR 1 2 \"a\" \"b\" \"\" c\n", 1},
+	{"more strings than are shown", DNS_TXT,
+		BYTES(ANSWER("\1", "\0", "\0") NAME
+			"\0\x10\0\1" SELF "\0\x10\0\1" TTL "\0\x21"
+			"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+		0,
+		"TXT \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" "
+                "\"\" \"\" \"\" "
+		"\"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" ...\n",
+		1},
 	{"unknown type", 65399,
 		BYTES(ANSWER("\1", "\0", "\0") NAME "\xff\x77\0\1" SELF "\xff\x77\0\1" TTL
 						    "\0\2\xc0\x0c"),
@@ -264,6 +277,15 @@ static void ask(struct dns_query *query, uint16_t type)
 	query->type = type;
 }
 
+static void add_texts(struct str *out, const struct dns_answer *answer)
+{
+	str_puts(out, "");
+	for (size_t k = 0; k < answer->n_records; k++) {
+		dns_record_text(answer, &answer->records[k], out);
+		str_putc(out, '\n');
+	}
+}
+
 static void test_answer(void **state)
 {
 	static struct dns_query query;
@@ -282,11 +304,7 @@ static void test_answer(void **state)
 			fail_msg("%s: %d", answers[i].what, r);
 		if (r < 0)
 			continue;
-		str_puts(&text, "");
-		for (size_t k = 0; k < answer.n_records; k++) {
-			dns_record_text(&answer, &answer.records[k], &text);
-			str_putc(&text, '\n');
-		}
+		add_texts(&text, &answer);
 		assert_string_equal(text.p, answers[i].text);
 		assert_int_equal(answer.n_chain, answers[i].n_chain);
 		dns_reply_answer(&again, &query, &answer, 0, DNS_MESSAGE_MAX);
@@ -361,11 +379,7 @@ static void test_services(void **state)
 		dns_reply_answer(&out, &query, &answer, cases[i].strip, DNS_MESSAGE_MAX);
 		if (dns_answer_read(str_slice(&out), &query, 0xabcd, &answer) < 0)
 			fail_msg("%s: what was written cannot be read", cases[i].what);
-		str_puts(&text, "");
-		for (size_t k = 0; k < answer.n_records; k++) {
-			dns_record_text(&answer, &answer.records[k], &text);
-			str_putc(&text, '\n');
-		}
+		add_texts(&text, &answer);
 		assert_string_equal(text.p, cases[i].text);
 	}
 }
@@ -412,6 +426,66 @@ static void test_replies(void **state)
 	expect_bytes(&out, bare);
 }
 
+/* Who wants signatures gets them; who does not, does not; a TTL is neither negative nor longer than a day. */
+static void test_signed(void **state)
+{
+#define SIG(owner, what) owner "\0\x2e\0\1" TTL "\0\4\0" what "zz"
+	static const struct slice
+		plain = BYTES(ASK NAME A_IN),
+		signature_wanted = BYTES(ASK_EDNS NAME A_IN "\0\0\x29\4\xd0\0\0\x80\0\0\0"),
+		in = BYTES("\x12\x34\x81\xa0\0\1\0\3\0\2\0\0" NAME A_IN ADDRESS(SELF, "\1") SIG(
+			SELF, "\1") SIG("\1x\0",
+			"\1") "\0\0\6\0\1" TTL
+			      "\0\x16\0\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5" SIG("\0", "\6"));
+	static const struct {
+		const struct slice *ask;
+		const char *text;
+		unsigned flags;
+	} cases[] = {
+		{&plain, "192.0.2.1\nSOA . . 1 2 3 4 5\n", 0},
+		{&signature_wanted,
+			"192.0.2.1\nRRSIG 00017a7a\nSOA . . 1 2 3 4 5\nRRSIG 00067a7a\n", 0x20},
+	};
+	static struct dns_query query;
+	static struct dns_answer answer;
+
+	for (size_t i = 0; i < N(cases); i++) {
+		scoped_str struct str out = {0}, text = {0};
+
+		assert_int_equal(dns_query_read(*cases[i].ask, &query), 0);
+		assert_int_equal(dns_answer_read(in, &query, 0x1234, &answer), 0);
+		dns_reply_answer(&out, &query, &answer, DNS_STRIP_ECH, DNS_MESSAGE_MAX);
+		assert_int_equal((unsigned char)out.p[3] & 0x20, cases[i].flags);
+		assert_int_equal(dns_answer_read(str_slice(&out), &query, 0xabcd, &answer), 0);
+		add_texts(&text, &answer);
+		assert_string_equal(text.p, cases[i].text);
+	}
+}
+
+static void test_ttl(void **state)
+{
+	static const struct {
+		struct slice in;
+		uint32_t ttl;
+	} cases[] = {
+		{BYTES(ANSWER("\1", "\0", "\0") NAME A_IN SELF A_IN "\0\0\0\7\0\4zzzz"), 7},
+		{BYTES(ANSWER("\1", "\0", "\0") NAME A_IN SELF A_IN "\x7f\xff\xff\xff\0\4zzzz"),
+			86400},
+		{BYTES(ANSWER("\1", "\0", "\0") NAME A_IN SELF A_IN "\x80\0\0\1\0\4zzzz"), 0},
+		{BYTES(ANSWER("\2", "\0", "\0") NAME A_IN ALIAS(
+			 SELF, "\3", "\1b\0") "\1b\0" A_IN "\0\0\0\7\0\4zzzz"),
+			7},
+	};
+	static struct dns_query query;
+	static struct dns_answer answer;
+
+	for (size_t i = 0; i < N(cases); i++) {
+		ask(&query, DNS_A);
+		assert_int_equal(dns_answer_read(cases[i].in, &query, 0x1234, &answer), 0);
+		assert_int_equal(answer.ttl, cases[i].ttl);
+	}
+}
+
 /* More records than are kept are counted, and all that are kept fit. */
 static void test_many(void **state)
 {
@@ -450,6 +524,8 @@ int main(void)
 		cmocka_unit_test(test_reply_answer),
 		cmocka_unit_test(test_services),
 		cmocka_unit_test(test_replies),
+		cmocka_unit_test(test_signed),
+		cmocka_unit_test(test_ttl),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_names),
 	};

@@ -130,6 +130,17 @@ static void test_many_addresses(void **state)
 		assert_non_null(names_find(names, v4(0x0a000000 + i).bytes, 2, 0));
 }
 
+static void test_many_places(void **state)
+{
+	scoped(names) struct names *names = names_new();
+
+	for (uint32_t i = 0; i < MANY; i++)
+		names_learn(names, "a.test", v4(0x0a000000 + i).bytes, 0, 0);
+	expect(names, v4(0x0a000000), 0, "");
+	for (uint32_t i = MANY - 10000; i < MANY; i++)
+		expect(names, v4(0x0a000000 + i), 0, "a.test");
+}
+
 static void test_is_synthetic(void **state)
 {
 	static const struct {
@@ -213,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_own_text),
 		cmocka_unit_test(test_many_names),
 		cmocka_unit_test(test_many_addresses),
+		cmocka_unit_test(test_many_places),
 		cmocka_unit_test(test_is_synthetic),
 		cmocka_unit_test(test_synthetic),
 		cmocka_unit_test(test_many_synthetic),

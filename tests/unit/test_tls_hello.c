@@ -183,6 +183,12 @@ static void test_bytes(void **state)
 		if (tls_hello_feed(&hello, rows[i].in) != rows[i].result)
 			fail_msg("%s: %d", rows[i].what, hello.result);
 		tls_hello_done(&hello);
+		hello = (struct tls_hello){0};
+		for (size_t k = 0; k < rows[i].in.len; k++)
+			(void)tls_hello_feed(&hello, (struct slice){rows[i].in.p + k, 1});
+		if (hello.result != rows[i].result)
+			fail_msg("%s, byte by byte: %d", rows[i].what, hello.result);
+		tls_hello_done(&hello);
 	}
 }
 
