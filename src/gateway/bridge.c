@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/bridge.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gateway/bridge_internal.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/mitm.h"
+#include "gateway/verdict.h"
+#include "util/mem.h"
+
+struct bridges *bridge_all_new(struct gateway *gw)
+{
+	struct bridges *all = new0(struct bridges);
+
+	all->gw = gw;
+	all->pool = (struct relay_pool){.chunk = gw->chunk, .chunk_len = sizeof(gw->chunk)};
+	return all;
+}
+
+/* What the machine for TLS has to say. */
+static void ask_mitm(struct bridge *bridge)
+{
+	const char *error = mitm_error(bridge->mitm);
+
+	bridge->failed |= mitm_has_failed(bridge->mitm);
+	if (*error && bridge->error.len == 0)
+		str_puts(&bridge->error, error);
+}
+
+static void tell_end(struct bridge *bridge)
+{
+	struct event ev = flow_head_event(&bridge->head, EVENT_NET_FLOW);
+	struct bridge_side *side = bridge->side;
+
+	event_set(
+		&ev, bytes_out, (event_int)(side[MACHINE_CLIENT].relay.bytes + bridge->bytes_out));
+	event_set(&ev, bytes_in, (event_int)(side[MACHINE_SERVER].relay.bytes + bridge->bytes_in));
+	event_set(&ev, duration_ns, poller_now_ns(bridge->gw->poller) - bridge->since_ns);
+	event_set_text(&ev, tls, bridge->tls);
+	if (bridge->sni.len)
+		event_set(&ev, sni, str_slice(&bridge->sni));
+	if (bridge->failed)
+		event_set(&ev, failed, true);
+	if (bridge->error.len)
+		event_set(&ev, error, str_slice(&bridge->error));
+	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
+}
+
+static void close_side(struct bridge *bridge, struct bridge_side *side, bool reset)
+{
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+	int fd = side->io.fd;
+
+	relay_done(&side->relay, &bridge->all->pool);
+	if (fd < 0)
+		return;
+	poller_remove(bridge->gw->poller, &side->io);
+	if (reset)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else an end */
+	close(fd);
+}
+
+static void done(struct bridge *bridge, bool reset)
+{
+	if (bridge->mitm)
+		ask_mitm(bridge);
+	if (bridge->machine.ops)
+		bridge->machine.ops->free(bridge->machine.self); /* which may tell of an exchange */
+	tell_end(bridge);
+	for (int i = 0; i < MACHINE_SIDES; i++)
+		close_side(bridge, &bridge->side[i], reset);
+	poller_timer_stop(bridge->gw->poller, &bridge->timer);
+	*bridge->at = bridge->next;
+	if (bridge->next)
+		bridge->next->at = bridge->at;
+	bridge->gw->n_flows--;
+	flow_head_done(&bridge->head);
+	str_done(&bridge->sni);
+	str_done(&bridge->error);
+	free(bridge);
+}
+
+void bridge_end(struct bridge *bridge)
+{
+	done(bridge, false);
+}
+
+void bridge_reset(struct bridge *bridge, const char *why)
+{
+	if (bridge->error.len == 0)
+		str_puts(&bridge->error, why);
+	done(bridge, true);
+}
+
+/* A side that has failed, seen while nothing is read from it or written to it. */
+static int failure(struct bridge_side *side)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (!(side->io.ready & POLLER_ERROR) || side->io.fd < 0)
+		return 0;
+	side->io.ready &= ~POLLER_ERROR;
+	return getsockopt(side->io.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? errno : error;
+}
+
+/* The program may leave as it likes; that its peer did is a failure. */
+static bool has_failed(struct bridge *bridge)
+{
+	int client = failure(&bridge->side[MACHINE_CLIENT]);
+	int server = failure(&bridge->side[MACHINE_SERVER]);
+
+	if (!client && !server)
+		return false;
+	bridge->failed = server != 0;
+	str_puts(&bridge->error, server ? "upstream: " : "the program: ");
+	str_puts(&bridge->error, event_errno_name(server ? server : client));
+	bridge_reset(bridge, "");
+	return true;
+}
+
+static bool is_ready(const struct bridge *bridge, enum machine_side from)
+{
+	return bridge->side[from].io.ready & POLLER_READ &&
+	       bridge->side[machine_other(from)].io.ready & POLLER_WRITE;
+}
+
+/* One direction. A negative errno; 1: it has more for its next turn. */
+static int relay_from(struct bridge *bridge, enum machine_side from)
+{
+	struct bridge_side *source = &bridge->side[from];
+	struct bridge_side *sink = &bridge->side[machine_other(from)];
+	int r;
+
+	if (!is_ready(bridge, from))
+		return 0;
+	r = relay_pump(&source->relay, &bridge->all->pool, source->io.fd, sink->io.fd);
+	if (r == RELAY_WAIT_SOURCE)
+		source->io.ready &= ~POLLER_READ;
+	else if (r == RELAY_WAIT_SINK)
+		sink->io.ready &= ~POLLER_WRITE;
+	return r < 0 ? r : r == RELAY_AGAIN;
+}
+
+static void relay(struct bridge *bridge)
+{
+	struct bridge_side *side = bridge->side;
+	int up = relay_from(bridge, MACHINE_CLIENT);
+	int down = up < 0 ? 0 : relay_from(bridge, MACHINE_SERVER);
+
+	if (up < 0 || down < 0) {
+		bridge->failed = true;
+		bridge_reset(bridge, event_errno_name(up < 0 ? -up : -down));
+		return;
+	}
+	if (side[MACHINE_CLIENT].relay.is_shut && side[MACHINE_SERVER].relay.is_shut)
+		bridge_end(bridge);
+	else if (up || down)
+		poller_again(bridge->gw->poller, &side[MACHINE_CLIENT].io);
+}
+
+void bridge_close_server(struct bridge *bridge)
+{
+	close_side(bridge, &bridge->side[MACHINE_SERVER], true);
+}
+
+void bridge_go_on(struct bridge *bridge)
+{
+	if (has_failed(bridge))
+		return;
+	if (bridge->state == BRIDGE_LOOKING && !bridge_look(bridge))
+		return;
+	if (bridge->state == BRIDGE_RELAYING)
+		relay(bridge);
+	else if (bridge->state == BRIDGE_MACHINE)
+		bridge_drive(bridge);
+	else if (bridge->state == BRIDGE_LEAVING)
+		bridge_leave(bridge);
+}
+
+static void on_ready(void *ctx)
+{
+	bridge_go_on(ctx);
+}
+
+static int add_side(struct bridge *bridge, enum machine_side side, int fd)
+{
+	struct poller_io *io = &bridge->side[side].io;
+	int one = 1, r;
+
+	io->fd = -1;
+	if (fd < 0)
+		return 0;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
+	r = poller_add(bridge->gw->poller, io, fd, on_ready, bridge);
+	if (r < 0)
+		close(fd);
+	return r;
+}
+
+void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int upstream_fd,
+	const struct policy_answer *answer)
+{
+	struct bridges *all = gw->bridges;
+	struct bridge *bridge = new0(struct bridge);
+
+	*bridge = (struct bridge){.gw = gw, .all = all, .head = *head, .answer = *answer};
+	*head = (struct flow_head){0};
+	bridge->since_ns = poller_now_ns(gw->poller);
+	bridge->next = all->first;
+	bridge->at = &all->first;
+	if (bridge->next)
+		bridge->next->at = &bridge->next;
+	all->first = bridge;
+	gw->n_flows++;
+	if (add_side(bridge, MACHINE_CLIENT, client_fd) < 0 ||
+		add_side(bridge, MACHINE_SERVER, upstream_fd) < 0) {
+		bridge->failed = true;
+		bridge_reset(bridge, "the gateway has no room for it");
+	}
+}
+
+void bridge_all_drain(struct bridges *bridges)
+{
+	struct bridge *next;
+
+	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
+		next = bridge->next;
+		for (int i = 0; i < MACHINE_SIDES; i++)
+			bridge->side[i].io.ready |= POLLER_READ | POLLER_WRITE;
+		bridge_go_on(bridge);
+	}
+}
+
+void bridge_all_check(struct bridges *bridges)
+{
+	struct bridge *next;
+
+	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
+		next = bridge->next;
+		if (verdict_still_holds(bridges->gw, &bridge->head))
+			continue;
+		bridge->failed = true;
+		bridge_reset(bridge, "the rules in force now refuse it");
+	}
+}
+
+void bridge_all_free(struct bridges *bridges)
+{
+	if (!bridges)
+		return;
+	while (bridges->first)
+		bridge_reset(bridges->first, "the gateway stops");
+	free(bridges);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open TCP flow: the program's socket, upstream's, and what passes between them.
+ *
+ * It begins by looking (bridge_look.c): the program's first bytes are read without taking them, until it is clear
+ * what they are; a server that speaks first makes it an opaque flow. Then either a machine (machine.h) handles every
+ * byte, or the bytes are passed on as they are (relay.h). Back-pressure goes both ways: a side is read only as long as
+ * the other takes. The end of file of one side is passed on when its bytes are out, and the other way stays open.
+ * An error of either side resets both, since the program has to see that something is missing. */
+#ifndef GATEWAY_BRIDGE_H
+#define GATEWAY_BRIDGE_H
+
+#include "gateway/flow_head.h"
+#include "gateway/policy.h"
+#include "util/slice.h"
+
+struct gateway;
+struct bridges; /* all of them */
+
+struct bridges *bridge_all_new(struct gateway *gw);
+void bridge_all_free(struct bridges *bridges); /* resets all */
+
+/* Takes over both sockets and what is in head. upstream_fd: -1 for a refused name, whose requests are answered with
+ * why they are refused. */
+void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int upstream_fd,
+	const struct policy_answer *answer);
+
+/* Moves what can be moved now, and ends what is at its end: their events are sent when this returns. */
+void bridge_all_drain(struct bridges *bridges);
+/* Resets what the rules in force no longer let through. */
+void bridge_all_check(struct bridges *bridges);
+
+#endif

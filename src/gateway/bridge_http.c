@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/bridge_http.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "gateway/gateway_internal.h"
+#include "gateway/verdict.h"
+#include "proto/url.h"
+#include "util/clock.h"
+#include "util/digest.h"
+#include "util/jsonw.h"
+#include "util/map.h"
+#include "util/mem.h"
+#include "util/utf8.h"
+
+#define METHOD_MAX 64
+
+static int64_t now_ns(void *arg)
+{
+	return clock_mono_ns();
+}
+
+/* Whether a name is the flow's, or one that led to the same address. */
+static bool led_here(struct bridge *bridge, const char *host)
+{
+	struct gateway *gw = bridge->gw;
+	const char *name;
+
+	if (bridge->head.host && strcmp(bridge->head.host, host) == 0)
+		return true;
+	for (size_t i = 0;
+		(name = names_find(gw->names, bridge->head.address, i, poller_now_ns(gw->poller)));
+		i++)
+		if (strcmp(name, host) == 0)
+			return true;
+	return false;
+}
+
+static void copy_text(char *out, size_t size, struct slice text)
+{
+	size_t n = text.len < size - 1 ? text.len : size - 1;
+
+	memcpy(out, text.p, n);
+	out[n] = 0;
+}
+
+static void refuse(struct http_answer *ret, const struct policy_answer *answer)
+{
+	ret->refuse = true;
+	snprintf(ret->rule, sizeof(ret->rule), "%s", answer->rule);
+	snprintf(ret->reason, sizeof(ret->reason), "%s", answer->reason);
+}
+
+/* A Host that did not lead here is a way around the rules for names, as soon as there are any. */
+static bool names_agree(
+	struct bridge *bridge, const struct http_request *request, struct policy_answer *ret)
+{
+	const struct flow_head *head = &bridge->head;
+
+	if (!request->host || !head->host || led_here(bridge, request->host))
+		return true;
+	if (bridge->gw->config.network.net == SPEC_NET_OPEN && head->has_dialled)
+		return true; /* judged by the rules like any name */
+	ret->shadow = bridge->gw->config.network.shadow;
+	ret->verdict = ret->shadow ? POLICY_ALLOW : POLICY_DENY;
+	snprintf(ret->rule, sizeof(ret->rule), "default: names must agree");
+	snprintf(ret->reason, sizeof(ret->reason),
+		"the request asks for '%.100s' at an address that was given out for '%.100s': ask "
+		"for the name you look up",
+		request->host, head->host);
+	return false;
+}
+
+/* The place a request is for. An address as a name is that address. */
+static void fill_query(struct bridge *bridge, const struct http_request *request, char *method,
+	struct url_host *literal, struct policy_query *ret)
+{
+	const struct flow_head *head = &bridge->head;
+	const char *host = request->host ? request->host : head->host;
+
+	*ret = (struct policy_query){.host = host,
+		.has_address = head->has_dialled,
+		.port = request->is_connect && request->port ? request->port : head->port,
+		.protocol = "tcp",
+		.method = method,
+		.path = request->path};
+	memcpy(ret->address, head->dialled, sizeof(ret->address));
+	if (!host || url_host_read(slice_of(host), literal) < 0 || literal->kind == URL_NAME)
+		return;
+	ret->host = NULL;
+	if (memcmp(literal->address, head->address, sizeof(literal->address)) == 0)
+		ret->host = head->host;
+	else
+		memcpy(ret->address, literal->address, sizeof(ret->address));
+}
+
+static void judge(void *arg, const struct http_request *request, struct http_answer *ret_answer)
+{
+	struct bridge *bridge = arg;
+	struct policy_answer answer = {.verdict = POLICY_ALLOW};
+	char method[METHOD_MAX];
+	struct policy_query query;
+	struct url_host literal;
+
+	copy_text(method, sizeof(method), request->method);
+	fill_query(bridge, request, method, &literal, &query);
+	if (bridge->side[MACHINE_SERVER].io.fd < 0 && !request->is_connect) {
+		refuse(ret_answer, &bridge->answer); /* the name itself is refused */
+		return;
+	}
+	if (names_agree(bridge, request, &answer))
+		policy_check(bridge->gw->policy, &query, &answer);
+	if (answer.verdict != POLICY_ALLOW) {
+		refuse(ret_answer, &answer);
+		return;
+	}
+	if (answer.shadow) {
+		struct event ev = flow_head_event(&bridge->head, EVENT_NET_REFUSED);
+
+		event_set(&ev, method, request->method);
+		event_set_text(&ev, url, request->url);
+		event_set_text(&ev, rule, answer.rule);
+		event_set_text(&ev, reason, answer.reason);
+		event_set_text(&ev, stage, "http");
+		event_set(&ev, shadow, true);
+		channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
+	}
+}
+
+static void on_refused(void *arg, const struct http_refusal *refusal)
+{
+	struct bridge *bridge = arg;
+	struct event ev = flow_head_event(&bridge->head, EVENT_NET_REFUSED);
+
+	bridge->is_told = true;
+	event_set_text(&ev, host, refusal->host);
+	if (refusal->port)
+		event_set(&ev, port, refusal->port);
+	if (refusal->method.len)
+		event_set(&ev, method, refusal->method);
+	event_set_text(&ev, url, refusal->url);
+	event_set_text(&ev, rule, refusal->rule);
+	event_set_text(&ev, reason, refusal->reason);
+	event_set_text(&ev, stage, "http");
+	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
+}
+
+/* An object of texts: names in lower case, what came twice joined by a comma. */
+static void write_fields(struct str *out, const struct http1_field *fields, size_t n)
+{
+	scoped(map) struct map *seen = map_new();
+	scoped_str struct str name = {0}, value = {0};
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	for (size_t i = 0; i < n; i++) {
+		void **slot;
+
+		str_reset(&name);
+		for (size_t k = 0; k < fields[i].name.len; k++)
+			str_putc(&name, (char)tolower((unsigned char)fields[i].name.p[k]));
+		slot = map_slot(seen, str_slice(&name));
+		if (*slot)
+			continue;
+		*slot = seen;
+		str_reset(&value);
+		str_add(&value, fields[i].value.p, fields[i].value.len);
+		for (size_t k = i + 1; k < n; k++)
+			if (fields[k].name.len == name.len &&
+				strncasecmp(fields[k].name.p, name.p, name.len) == 0) {
+				str_putc(&value, ',');
+				str_add(&value, fields[k].value.p, fields[k].value.len);
+			}
+		jsonw_free_key(&j, str_slice(&name));
+		jsonw_slice(&j, str_slice(&value));
+	}
+	jsonw_object_end(&j);
+}
+
+/* A body for an event: what of it goes there, and the rest as a blob. */
+struct copied {
+	struct str base64;
+	struct slice body, encoding;
+	char blob[DIGEST_HEX_SIZE];
+};
+
+static void copy_body(struct bridge *bridge, const struct http_copy_view *view, struct copied *ret)
+{
+	size_t limit = (size_t)bridge->gw->config.network.body_limit;
+	size_t len = view->bytes.len;
+
+	*ret = (struct copied){.encoding = slice_of("utf8")};
+	if (len > limit) {
+		digest_of(view->bytes.p, len, ret->blob);
+		channel_blob(bridge->gw->channel, view->bytes);
+		len = limit;
+	}
+	/* A character that the limit cuts is left out, so that text stays text. */
+	if (len < view->seen)
+		len = utf8_cut(view->bytes.p, len, len);
+	ret->body = (struct slice){.p = view->bytes.p, .len = len};
+	if (utf8_is_valid(ret->body.p, ret->body.len))
+		return;
+	ret->body.len = view->bytes.len < limit ? view->bytes.len : limit;
+	jsonw_base64(&ret->base64, ret->body.p, ret->body.len);
+	ret->body = str_slice(&ret->base64);
+	ret->encoding = slice_of("base64");
+}
+
+static void set_body(struct event *ev, const struct http_copy_view *view, const struct copied *c)
+{
+	if (!view->kept)
+		return;
+	event_set(ev, body, c->body);
+	event_set(ev, body_encoding, c->encoding);
+	if (view->truncated || c->blob[0])
+		event_set(ev, body_truncated, true);
+	if (view->whole)
+		event_set_text(ev, body_sha256, view->sha256);
+	if (c->blob[0])
+		event_set_text(ev, body_blob, c->blob);
+}
+
+static void set_response(struct event *ev, const struct http_exchange *done, const struct copied *c)
+{
+	const struct http_copy_view *view = &done->response_body;
+
+	event_set(ev, status, done->status);
+	event_set(ev, response_bytes, (event_int)view->seen);
+	if (!view->kept)
+		return;
+	event_set(ev, response_body, c->body);
+	event_set(ev, response_body_encoding, c->encoding);
+	if (view->truncated || c->blob[0])
+		event_set(ev, response_body_truncated, true);
+	if (view->whole)
+		event_set_text(ev, response_body_sha256, view->sha256);
+	if (c->blob[0])
+		event_set_text(ev, response_body_blob, c->blob);
+}
+
+static void on_exchange(void *arg, const struct http_exchange *done)
+{
+	struct bridge *bridge = arg;
+	struct event ev = flow_head_event(&bridge->head, EVENT_NET_HTTP);
+	scoped_str struct str fields = {0}, response_fields = {0};
+	struct copied body, response;
+	struct slice *secrets = new0_n(struct slice, done->n_secrets + 1);
+
+	copy_body(bridge, &done->body, &body);
+	copy_body(bridge, &done->response_body, &response);
+	event_set_text(&ev, protocol, done->protocol);
+	event_set_text(&ev, host, done->host);
+	event_set(&ev, method, done->method);
+	event_set_text(&ev, url, done->url);
+	write_fields(&fields, done->fields, done->n_fields);
+	event_set(&ev, headers, str_slice(&fields));
+	if (done->has_length)
+		event_set(&ev, body_bytes, (event_int)done->length);
+	set_body(&ev, &done->body, &body);
+	if (done->status) {
+		write_fields(&response_fields, done->response_fields, done->n_response_fields);
+		event_set(&ev, response_headers, str_slice(&response_fields));
+		set_response(&ev, done, &response);
+	}
+	event_set(&ev, duration_ns, done->duration_ns);
+	event_set_text(&ev, upgrade, done->upgrade);
+	for (size_t i = 0; i < done->n_secrets; i++)
+		secrets[i] = slice_of(done->secrets[i]);
+	if (done->n_secrets)
+		event_set(&ev, secrets,
+			((struct event_list){.items = secrets, .n = done->n_secrets}));
+	event_set_text(&ev, error, done->error);
+	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
+	str_done(&body.base64);
+	str_done(&response.base64);
+	free(secrets);
+}
+
+static void on_message(void *arg, const struct http_message *message)
+{
+	struct bridge *bridge = arg;
+	struct event ev = flow_head_event(&bridge->head, EVENT_NET_WS);
+	struct copied body;
+
+	copy_body(bridge, &message->body, &body);
+	event_set_text(&ev, direction, message->from == MACHINE_CLIENT ? "out" : "in");
+	event_set(&ev, opcode, message->opcode);
+	event_set(&ev, bytes, (event_int)message->body.seen);
+	event_set_text(&ev, url, message->url);
+	set_body(&ev, &message->body, &body);
+	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
+	str_done(&body.base64);
+}
+
+static void on_misuse(void *arg, const struct http_misuse *misuse)
+{
+	struct bridge *bridge = arg;
+	struct event ev = flow_head_event(&bridge->head, EVENT_SECRET_MISUSE);
+
+	event_set_text(&ev, name, misuse->name);
+	event_set_text(&ev, host, misuse->host);
+	if (misuse->port)
+		event_set(&ev, port, misuse->port);
+	event_set_text(&ev, where, misuse->where);
+	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
+}
+
+static const struct http_hooks hooks = {.now_ns = now_ns,
+	.judge = judge,
+	.on_refused = on_refused,
+	.on_exchange = on_exchange,
+	.on_message = on_message,
+	.on_misuse = on_misuse};
+
+struct http_setup bridge_http_setup(struct bridge *bridge, bool is_tls, bool verified)
+{
+	struct gateway *gw = bridge->gw;
+
+	return (struct http_setup){.tls = is_tls,
+		.verified = verified,
+		.name = bridge->head.host,
+		.address = bridge->head.address_text,
+		.port = bridge->head.port,
+		.record_responses = gw->config.network.record_responses,
+		.body_limit = (size_t)gw->config.network.body_limit,
+		.spare = &gw->body_spare,
+		.secrets = gw->secrets,
+		.hooks = &hooks,
+		.arg = bridge};
+}

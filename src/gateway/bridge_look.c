@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks at what a flow begins with, without taking it: the machine that is chosen finds all of it in the socket. */
+#include "gateway/bridge_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "gateway/bridge_http.h"
+#include "gateway/bridge_tls.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/http_machine.h"
+#include "gateway/verdict.h"
+#include "util/clock.h"
+
+/* A hello of tls_hello.h's greatest length would fit with its records' heads. */
+#define LOOK_NS    (5 * CLOCK_NS_PER_S) /* for the rest of what has begun */
+#define TLS_RECORD 0x16                 /* a handshake */
+
+static bool has_upstream(const struct bridge *bridge)
+{
+	return bridge->side[MACHINE_SERVER].io.fd >= 0;
+}
+
+static void stop_timer(struct bridge *bridge)
+{
+	poller_timer_stop(bridge->gw->poller, &bridge->timer);
+}
+
+/* What is refused and cannot be told so in words. */
+static bool cut_off(struct bridge *bridge, const char *why)
+{
+	if (!bridge->is_told)
+		verdict_tell(bridge->gw, &bridge->head, &bridge->answer, "connect");
+	bridge->failed = true;
+	bridge_reset(bridge, why);
+	return false;
+}
+
+bool bridge_pass(struct bridge *bridge)
+{
+	stop_timer(bridge);
+	if (!has_upstream(bridge))
+		return cut_off(bridge, "refused");
+	if (bridge->answer.only_http) {
+		snprintf(bridge->answer.reason, sizeof(bridge->answer.reason),
+			"Only HTTP requests that can be read are let through there, and this is "
+			"none.");
+		return cut_off(bridge, "no HTTP");
+	}
+	bridge->state = BRIDGE_RELAYING;
+	return true;
+}
+
+static bool begin_http(struct bridge *bridge)
+{
+	struct http_setup setup = bridge_http_setup(bridge, false, false);
+
+	stop_timer(bridge);
+	http_machine_new(&setup, &bridge->machine);
+	bridge->state = BRIDGE_MACHINE;
+	return true;
+}
+
+static void on_late(void *ctx)
+{
+	struct bridge *bridge = ctx;
+
+	if (bridge_pass(bridge))
+		bridge_go_on(bridge);
+}
+
+/* More is to come, unless there is none. */
+static bool wait_for_more(struct bridge *bridge)
+{
+	if (bridge->side[MACHINE_CLIENT].io.ready & POLLER_END)
+		return bridge_pass(bridge);
+	if (!bridge->timer.place) {
+		bridge->timer = (struct poller_timer){.on_time = on_late, .ctx = bridge};
+		poller_timer_set(bridge->gw->poller, &bridge->timer, LOOK_NS);
+	}
+	return false;
+}
+
+static bool look_at_tls(struct bridge *bridge, struct slice first)
+{
+	struct tls_hello hello = {0};
+	bool goes_on = false;
+
+	switch (tls_hello_feed(&hello, first)) {
+	case TLS_HELLO_MORE:
+		goes_on = first.len < GATEWAY_CHUNK && wait_for_more(bridge);
+		break;
+	case TLS_HELLO_NOT_TLS:
+		goes_on = bridge_pass(bridge);
+		break;
+	case TLS_HELLO_NAME:
+	case TLS_HELLO_NO_NAME:
+	case TLS_HELLO_MALFORMED:
+		stop_timer(bridge);
+		goes_on = bridge_tls_begin(bridge, &hello);
+		break;
+	}
+	tls_hello_done(&hello);
+	return goes_on;
+}
+
+static bool look_at(struct bridge *bridge, struct slice first)
+{
+	if ((unsigned char)*first.p == TLS_RECORD)
+		return look_at_tls(bridge, first);
+	switch (http_sniff(first)) {
+	case HTTP_KIND_MORE:
+		return wait_for_more(bridge);
+	case HTTP_KIND_HTTP1:
+		return begin_http(bridge);
+	case HTTP_KIND_HTTP2:
+	case HTTP_KIND_OTHER:
+		break;
+	}
+	return bridge_pass(bridge);
+}
+
+bool bridge_look(struct bridge *bridge)
+{
+	struct gateway *gw = bridge->gw;
+	ssize_t n =
+		recv(bridge->side[MACHINE_CLIENT].io.fd, gw->chunk, sizeof(gw->chunk), MSG_PEEK);
+
+	if (n > 0)
+		return look_at(bridge, (struct slice){.p = gw->chunk, .len = (size_t)n});
+	if (n == 0)
+		return has_upstream(bridge) ? bridge_pass(bridge) : (bridge_end(bridge), false);
+	if (errno != EAGAIN) {
+		bridge_reset(bridge, event_errno_name(errno));
+		return false;
+	}
+	/* A server that speaks first. */
+	if (has_upstream(bridge) && bridge->side[MACHINE_SERVER].io.ready & POLLER_READ)
+		return bridge_pass(bridge);
+	return false;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/config.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/scoped.h"
+#include "util/str.h"
+
+#define FILE_MAX (16u << 20)
+
+static void read_resolvers(struct config *config, const json_t *list)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach(list, i, item) if (json_is_string(item))
+		spec_words_add(&config->resolvers, json_string_value(item));
+}
+
+/* What is hidden stands in lines of their own; each reader passes over what is not its. */
+static int fill_hidden(const struct str *secrets, struct spec_network *network, struct err *err)
+{
+	const char *p, *end;
+	int r = 0;
+
+	for (p = secrets->p; r == 0 && p && *p; p = *end ? end + 1 : end) {
+		end = strchrnul(p, '\n');
+		if (end > p)
+			r = spec_hidden_read(
+				network, (struct slice){.p = p, .len = (size_t)(end - p)}, err);
+	}
+	return r;
+}
+
+int config_network(const struct config *config, struct slice json, struct spec_network *ret_network,
+	struct err *err)
+{
+	int r = spec_network_read(ret_network, json, err);
+
+	return r < 0 ? r : fill_hidden(&config->secrets, ret_network, err);
+}
+
+static int read_network(struct config *config, const json_t *network, struct err *err)
+{
+	scoped_mem char *text = network ? json_dumps(network, JSON_COMPACT) : NULL;
+
+	if (!text)
+		return err_set(err, -EINVAL, "gateway: its configuration has no network");
+	return config_network(config, slice_of(text), &config->network, err);
+}
+
+static int read_config(struct config *config, json_t *root, struct err *err)
+{
+	const char *sandbox = json_string_value(json_object_get(root, "sandbox"));
+	json_int_t uid = json_integer_value(json_object_get(root, "uid"));
+
+	if (!sandbox || uid <= 0 || uid >= UINT32_MAX)
+		return err_set(err, -EINVAL, "gateway: its configuration has no sandbox or no uid");
+	config->sandbox = mem_dup(sandbox);
+	config->uid = (uid_t)uid;
+	config->start_ns = json_integer_value(json_object_get(root, "start_ns"));
+	config->upstream_ca = mem_dup(json_string_value(json_object_get(root, "upstream_ca")));
+	read_resolvers(config, json_object_get(root, "resolvers"));
+	return read_network(config, json_object_get(root, "network"), err);
+}
+
+static int read_secrets(struct config *config, int fd, struct err *err)
+{
+	int r;
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return errno == EBADF ? 0 : err_set(err, -errno, "gateway: read its secrets: %m");
+	r = fdio_read_all(fd, FILE_MAX, &config->secrets);
+	return r < 0 ? err_set(err, r, "gateway: read its secrets: %m") : 0;
+}
+
+int config_read(struct config *config, int config_fd, int secrets_fd, struct err *err)
+{
+	scoped_str struct str text = {0};
+	json_error_t why;
+	json_t *root;
+	int r;
+
+	spec_network_init(&config->network);
+	if (lseek(config_fd, 0, SEEK_SET) < 0)
+		return err_set(err, -errno, "gateway: read its configuration: %m");
+	r = fdio_read_all(config_fd, FILE_MAX, &text);
+	if (r < 0)
+		return err_set(err, r, "gateway: read its configuration: %m");
+	r = read_secrets(config, secrets_fd, err);
+	if (r < 0)
+		return r;
+	root = json_loadb(text.p ? text.p : "", text.len, JSON_REJECT_DUPLICATES, &why);
+	if (!root)
+		return err_set(err, -EINVAL, "gateway: its configuration: %s", why.text);
+	r = read_config(config, root, err);
+	json_decref(root);
+	return r;
+}
+
+void config_done(struct config *config)
+{
+	free(config->sandbox);
+	free(config->upstream_ca);
+	spec_words_done(&config->resolvers);
+	spec_network_done(&config->network);
+	if (config->secrets.p)
+		explicit_bzero(config->secrets.p, config->secrets.cap);
+	str_done(&config->secrets);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the supervisor hands to a new gateway: the CONFIG and SECRETS files (proto/gateway_wire.h). */
+#ifndef GATEWAY_CONFIG_H
+#define GATEWAY_CONFIG_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "spec/spec_network.h"
+#include "util/err.h"
+
+struct config {
+	char *sandbox;
+	int64_t start_ns;
+	uid_t uid;
+	struct spec_network network;
+	char *upstream_ca;           /* PEM or NULL */
+	struct spec_words resolvers; /* "ADDR:PORT" */
+	struct str secrets;          /* the SECRETS file; empty where there is none */
+};
+
+/* Reads both; secrets_fd may be closed. Zero-initialised before. */
+int config_read(struct config *config, int config_fd, int secrets_fd, struct err *err);
+/* Reads another network object, with what is hidden of it from the same secrets. */
+int config_network(const struct config *config, struct slice json, struct spec_network *ret_network,
+	struct err *err);
+void config_done(struct config *config); /* overwrites what is secret */
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/dial.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gateway/flow_head.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/proxy_wire.h"
+#include "util/clock.h"
+
+/* Longer than the kernel's own patience with SYNs (127 s), so that its reason comes first. */
+#define DIAL_NS  (130 * CLOCK_NS_PER_S)
+#define PROXY_NS (9 * CLOCK_NS_PER_S) /* for connecting and answering together */
+
+void dial_cancel(struct dial *dial)
+{
+	if (dial->state == DIAL_IDLE)
+		return;
+	poller_timer_stop(dial->gw->poller, &dial->timer);
+	poller_remove(dial->gw->poller, &dial->io);
+	if (dial->fd >= 0)
+		close(dial->fd);
+	dial->fd = -1;
+	dial->state = DIAL_IDLE;
+	str_done(&dial->request);
+	str_done(&dial->answer);
+}
+
+int dial_take(struct dial *dial)
+{
+	int fd = dial->fd;
+
+	dial->fd = -1;
+	dial_cancel(dial);
+	return fd;
+}
+
+/* What on_done finds is stopped; it may free what the dial lies in. */
+static void finish(struct dial *dial, int r)
+{
+	poller_timer_stop(dial->gw->poller, &dial->timer);
+	poller_remove(dial->gw->poller, &dial->io);
+	if (r < 0)
+		dial_cancel(dial);
+	dial->on_done(dial->ctx, r);
+}
+
+static void ask_proxy(struct dial *dial)
+{
+	while (dial->sent < dial->request.len) {
+		ssize_t n = send(dial->fd, dial->request.p + dial->sent,
+			dial->request.len - dial->sent, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0) {
+			finish(dial, -errno);
+			return;
+		}
+		dial->sent += (size_t)n;
+	}
+}
+
+/* A byte at a time: what follows the head is upstream's. It comes once for a connection, and is short. */
+static void read_proxy(struct dial *dial)
+{
+	char byte;
+	ssize_t n;
+	int r = -EAGAIN;
+
+	while (r == -EAGAIN && (n = recv(dial->fd, &byte, 1, 0)) != 0) {
+		if (n < 0) {
+			if (errno == EAGAIN)
+				return;
+			break;
+		}
+		str_putc(&dial->answer, byte);
+		r = proxy_wire_answer(str_slice(&dial->answer));
+	}
+	finish(dial, r == -EAGAIN ? -ECONNRESET : r);
+}
+
+static void on_connected(struct dial *dial)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		error = errno;
+	if (error != 0 || dial->request.len == 0) {
+		finish(dial, -error);
+		return;
+	}
+	dial->state = DIAL_ASKING;
+	ask_proxy(dial);
+}
+
+static void on_ready(void *ctx)
+{
+	struct dial *dial = ctx;
+
+	if (dial->state == DIAL_CONNECTING && dial->io.ready & (POLLER_WRITE | POLLER_ERROR))
+		on_connected(dial);
+	else if (dial->state == DIAL_ASKING && dial->sent < dial->request.len)
+		ask_proxy(dial);
+	else if (dial->state == DIAL_ASKING)
+		read_proxy(dial);
+}
+
+static void on_late(void *ctx)
+{
+	finish(ctx, -ETIMEDOUT);
+}
+
+static int open_socket(const struct sockaddr_storage *to, socklen_t len)
+{
+	int one = 1;
+	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
+	if (connect(fd, (const struct sockaddr *)to, len) < 0 && errno != EINPROGRESS) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16], uint16_t port,
+	const char *host, void (*on_done)(void *ctx, int r), void *ctx)
+{
+	struct sockaddr_storage to;
+	socklen_t len;
+	int fd, r;
+
+	*dial = (struct dial){.gw = gw, .fd = -1, .on_done = on_done, .ctx = ctx};
+	len = flow_sockaddr(address, port, &to);
+	fd = open_socket(&to, len);
+	if (fd < 0)
+		return fd;
+	r = poller_add(gw->poller, &dial->io, fd, on_ready, dial);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	dial->fd = fd;
+	dial->state = DIAL_CONNECTING;
+	dial->timer = (struct poller_timer){.on_time = on_late, .ctx = dial};
+	poller_timer_set(gw->poller, &dial->timer, DIAL_NS);
+	return 0;
+}

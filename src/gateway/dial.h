@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection to upstream in the making: direct, or through the upstream proxy by CONNECT (RFC 9110, 9.3.6). With a
+ * proxy there is no other way: what it does not give fails. */
+#ifndef GATEWAY_DIAL_H
+#define GATEWAY_DIAL_H
+
+#include <stdint.h>
+
+#include "gateway/poller.h"
+#include "util/str.h"
+
+struct gateway;
+
+struct dial {
+	struct gateway *gw;
+	struct poller_io io;
+	struct poller_timer timer;
+	int fd; /* -1: none */
+	enum dial_state {
+		DIAL_IDLE,
+		DIAL_CONNECTING,
+		DIAL_ASKING, /* CONNECT is on its way to the proxy or waits for its answer */
+	} state;
+	struct str request, answer;
+	size_t sent;
+	void (*on_done)(
+		void *ctx, int r); /* 0: dial_take() gives the socket; else a negative errno */
+	void *ctx;
+};
+
+/* host: the name to ask a proxy for, NULL for the address. Calls on_done later, or fails at once with a negative
+ * errno. The dial lies in its owner, zeroed. */
+int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16], uint16_t port,
+	const char *host, void (*on_done)(void *ctx, int r), void *ctx);
+int dial_take(struct dial *dial);    /* the connected socket, the caller's */
+void dial_cancel(struct dial *dial); /* also one that was never started */
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/gateway.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+
+#include "gateway/ask.h"
+#include "gateway/bridge.h"
+#include "gateway/ca.h"
+#include "gateway/confine.h"
+#include "gateway/dns_burst.h"
+#include "gateway/dns_proxy.h"
+#include "gateway/dns_stream.h"
+#include "gateway/gateway_internal.h"
+#include "gateway/intake.h"
+#include "gateway/owners.h"
+#include "gateway/refused.h"
+#include "gateway/resolver.h"
+#include "gateway/tls_client.h"
+#include "gateway/udp_flow.h"
+#include "proto/gateway_wire.h"
+#include "util/clock.h"
+#include "util/mem.h"
+
+#define FLOWS_MAX     16384
+#define FDS_OF_A_FLOW 2
+#define BURST_NS      (61 * CLOCK_NS_PER_S)
+#define BODY_SPARE    (32u << 20)
+#define FDS_BESIDE    1024 /* UDP flows, resolvers, pipes and what is always open */
+
+int64_t gateway_flow_number(struct gateway *gw)
+{
+	return ++gw->last_flow;
+}
+
+static int build_policy(struct gateway *gw, const struct spec_network *network, struct err *err)
+{
+	struct policy *policy = NULL;
+	int r = policy_new(network, &policy, err);
+
+	if (r < 0)
+		return r;
+	own_address_add(&gw->own, policy);
+	policy_free(gw->policy);
+	gw->policy = policy;
+	return 0;
+}
+
+static void tell_rules(struct gateway *gw, const struct spec_network *network)
+{
+	struct event ev = {.kind = EVENT_NET_RULES};
+	size_t n_allow = network->allow.n, n = n_allow + network->deny.n;
+	struct slice *items = new0_n(struct slice, n + 1);
+	char **texts = new0_n(char *, n + 1);
+
+	for (size_t i = 0; i < n; i++) {
+		texts[i] = mem_printf("%s %s", i < n_allow ? "allow" : "deny",
+			i < n_allow ? network->allow.items[i] : network->deny.items[i - n_allow]);
+		items[i] = slice_of(texts[i]);
+	}
+	event_set(&ev, rules, ((struct event_list){.items = items, .n = n}));
+	channel_event(gw->channel, 0, &ev);
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
+	free(texts);
+	free(items);
+}
+
+static void set_rules(struct gateway *gw, struct slice json)
+{
+	struct spec_network network;
+
+	spec_network_init(&network);
+	if (config_network(&gw->config, json, &network, NULL) < 0 ||
+		build_policy(gw, &network, NULL) < 0) {
+		spec_network_done(
+			&network); /* the supervisor has checked them: the old ones stay */
+		return;
+	}
+	spec_network_done(&gw->config.network);
+	gw->config.network = network;
+	ask_all_forget(gw->asks);
+	refused_clear(gw->refused);
+	intake_check(gw->intake);
+	bridge_all_check(gw->bridges);
+	udp_flows_check(gw->udp);
+	tell_rules(gw, &network);
+}
+
+/* All that can be read now is in events when this is answered. */
+static void flush(struct gateway *gw, uint64_t id)
+{
+	intake_drain(gw->intake);
+	dns_proxy_drain(gw->dns);
+	udp_flows_drain(gw->udp);
+	bridge_all_drain(gw->bridges);
+	channel_frame(gw->channel, &(struct gateway_frame){.type = GATEWAY_FLUSHED, .id = id});
+}
+
+static void on_frame(struct gateway *gw, const struct gateway_frame *frame)
+{
+	switch (frame->type) {
+	case GATEWAY_FLUSH:
+		flush(gw, frame->id);
+		break;
+	case GATEWAY_RULES:
+		set_rules(gw, frame->rest);
+		break;
+	case GATEWAY_ANSWER:
+		ask_all_answer(gw->asks, frame->id, frame->flag);
+		break;
+	case GATEWAY_READY:
+	case GATEWAY_EVENT:
+	case GATEWAY_BLOB:
+	case GATEWAY_FLUSHED:
+	case GATEWAY_ASK:
+		poller_stop(gw->poller); /* not the supervisor's to send */
+		break;
+	}
+}
+
+static void on_control(void *ctx)
+{
+	struct gateway *gw = ctx;
+	struct gateway_frame frame;
+	int end = channel_read(gw->channel), r;
+
+	while ((r = channel_next(gw->channel, &frame)) > 0)
+		on_frame(gw, &frame);
+	if (end < 0 || r < 0)
+		poller_stop(gw->poller);
+}
+
+/* Once when it begins and once when it is over, with how many there were. */
+static void tell_bursts(void *ctx)
+{
+	struct gateway *gw = ctx;
+	struct dns_burst_report report;
+	scoped_str struct str reason = {0};
+	struct event ev = {.kind = EVENT_HINT};
+
+	while (dns_burst_next(gw->bursts, poller_now_ns(gw->poller), &report)) {
+		str_reset(&reason);
+		str_printf(&reason,
+			"%llu names below %s that look like data were asked for within a "
+			"minute; %llu of them were refused",
+			(unsigned long long)report.asked, report.domain,
+			(unsigned long long)report.refused);
+		event_set(&ev, reason, str_slice(&reason));
+		event_set(&ev, count, (event_int)report.asked);
+		event_set_text(&ev, advice, "look at what asked for them: names carry data out");
+		channel_event(gw->channel, 0, &ev);
+		poller_timer_set(gw->poller, &gw->burst_timer, BURST_NS);
+	}
+}
+
+static void on_turn(void *ctx)
+{
+	struct gateway *gw = ctx;
+
+	tell_bursts(gw);
+	if (channel_push(gw->channel) < 0)
+		poller_stop(gw->poller);
+}
+
+static size_t flows_max(void)
+{
+	struct rlimit files;
+	size_t n;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return 0;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer flows */
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 2 * FDS_BESIDE)
+		return FDS_BESIDE / FDS_OF_A_FLOW;
+	n = (files.rlim_cur - FDS_BESIDE) / FDS_OF_A_FLOW;
+	return n < FLOWS_MAX ? n : FLOWS_MAX;
+}
+
+static const struct spec_words *resolvers(const struct config *config)
+{
+	return config->network.resolvers.n ? &config->network.resolvers : &config->resolvers;
+}
+
+static int start(struct gateway *gw, struct err *err)
+{
+	int r = build_policy(gw, &gw->config.network, err);
+
+	if (r < 0)
+		return r;
+	gw->body_spare = BODY_SPARE;
+	gw->channel = channel_new(GATEWAY_FD_CONTROL, gw->config.sandbox, gw->config.start_ns);
+	gw->names = names_new();
+	gw->refused = refused_new(GATEWAY_FD_REFUSED);
+	gw->resolver = resolver_new(gw, resolvers(&gw->config));
+	gw->bridges = bridge_all_new(gw);
+	gw->asks = ask_all_new(gw);
+	gw->owners = owners_new(gw);
+	gw->bursts = dns_burst_new();
+	gw->dns_streams = dns_streams_new(gw);
+	gw->burst_timer = (struct poller_timer){.on_time = tell_bursts, .ctx = gw};
+	r = intake_open(gw, &gw->intake, err);
+	if (r == 0)
+		r = dns_proxy_open(gw, &gw->dns, err);
+	if (r == 0)
+		r = udp_flows_open(gw, &gw->udp, err);
+	if (r == 0)
+		r = poller_add_level(
+			gw->poller, &gw->control_io, GATEWAY_FD_CONTROL, on_control, gw);
+	return r < 0 ? err_wrap(err, r, "gateway: start") : 0;
+}
+
+static void stop(struct gateway *gw)
+{
+	udp_flows_free(gw->udp);
+	dns_proxy_free(gw->dns);
+	dns_streams_free(gw->dns_streams);
+	intake_free(gw->intake);
+	bridge_all_free(gw->bridges);
+	ask_all_free(gw->asks);
+	resolver_free(gw->resolver);
+	owners_free(gw->owners);
+	if (gw->bursts)
+		tell_bursts(gw);
+	dns_burst_free(gw->bursts);
+	if (gw->channel)
+		(void)channel_push(gw->channel); /* the supervisor may be gone */
+	refused_free(gw->refused);
+	names_free(gw->names);
+	channel_free(gw->channel);
+	tls_client_free(gw->tls_client);
+	ca_free(gw->ca);
+	policy_free(gw->policy);
+	poller_free(gw->poller);
+	inside_free(gw->inside);
+	config_done(&gw->config);
+	free(gw);
+}
+
+/* What has to be done with rights, or from outside. */
+static int prepare(struct gateway *gw, struct err *err)
+{
+	int r = confine_begin(err);
+
+	if (r == 0)
+		r = config_read(&gw->config, GATEWAY_FD_CONFIG, GATEWAY_FD_SECRETS, err);
+	if (r < 0)
+		return r;
+	gw->poller = poller_new();
+	gw->flows_max = flows_max();
+	own_address_read(&gw->own);
+	r = inside_open(GATEWAY_FD_NETNS, &gw->inside, err);
+	return r < 0 ? r : confine_enter(gw->config.uid, err);
+}
+
+int gateway_main(struct err *err)
+{
+	struct gateway *gw = new0(struct gateway);
+	int r = prepare(gw, err);
+
+	if (r == 0)
+		r = start(gw, err);
+	if (r == 0) {
+		tell_rules(gw, &gw->config.network);
+		channel_frame(gw->channel, &(struct gateway_frame){.type = GATEWAY_READY});
+		poller_run(gw->poller, on_turn, gw);
+	}
+	stop(gw);
+	return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of one running gateway share. One thread. */
+#ifndef GATEWAY_GATEWAY_INTERNAL_H
+#define GATEWAY_GATEWAY_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gateway/channel.h"
+#include "gateway/config.h"
+#include "gateway/flow_head.h"
+#include "gateway/inside.h"
+#include "gateway/names.h"
+#include "gateway/own_address.h"
+#include "gateway/policy.h"
+#include "gateway/poller.h"
+
+#define GATEWAY_CHUNK (64u << 10) /* read from a socket at once */
+
+struct gateway {
+	struct config config;
+	struct own_address own;
+	struct poller_io control_io;
+	struct poller *poller;
+	struct channel *channel;
+	struct policy *policy;
+	struct names *names;
+	struct inside *inside;
+	struct resolver *resolver;
+	struct intake *intake;
+	struct bridges *bridges;
+	struct refused *refused;
+	struct dns_proxy *dns;
+	struct dns_streams *dns_streams;
+	struct dns_burst *bursts;
+	struct poller_timer burst_timer;
+	struct udp_flows *udp;
+	struct owners *owners;
+	struct asks *asks;
+	int64_t last_flow;             /* number of the newest */
+	const struct secrets *secrets; /* NULL: none */
+	size_t body_spare;             /* bytes that copies of long bodies may take */
+	struct tls_client *tls_client; /* NULL: not made yet */
+	struct ca *ca;
+	size_t n_flows, flows_max; /* TCP flows that hold or may soon hold descriptors */
+	char chunk[GATEWAY_CHUNK]; /* for bytes that are passed on at once */
+};
+
+/* A new flow's number. */
+int64_t gateway_flow_number(struct gateway *gw);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/intake.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gateway/gateway_internal.h"
+#include "gateway/held.h"
+#include "gateway/verdict.h"
+#include "proto/gateway_wire.h"
+#include "util/clock.h"
+#include "util/map.h"
+#include "util/mem.h"
+#include "util/ring.h"
+
+#define HELD_MAX     16384 /* further SYNs are dropped, and come again */
+#define DIALS_MAX    512
+#define PATIENCE_NS  (3 * CLOCK_NS_PER_S) /* for a dial while others wait */
+#define ACCEPTS_TURN 64
+#define SPAN_BYTES   (64u << 10)
+
+struct queue {
+	struct held *first, **end;
+	size_t n;
+};
+
+struct intake {
+	struct gateway *gw;
+	struct ring *ring;
+	struct poller_io ring_io, listener_io;
+	struct map *held; /* struct netcatch_key to struct held */
+	struct queue waiting, dialling;
+	bool is_starting; /* in start_waiting() */
+};
+
+static struct slice key_of(const struct netcatch_key *key)
+{
+	return (struct slice){.p = (const char *)key, .len = sizeof(*key)};
+}
+
+static void queue_add(struct queue *queue, struct held *held)
+{
+	held->next = NULL;
+	held->at = queue->end;
+	*queue->end = held;
+	queue->end = &held->next;
+	queue->n++;
+}
+
+static void queue_remove(struct queue *queue, struct held *held)
+{
+	*held->at = held->next;
+	if (held->next)
+		held->next->at = held->at;
+	else
+		queue->end = held->at;
+	held->at = NULL;
+	queue->n--;
+}
+
+void intake_remember(struct intake *intake, struct held *held)
+{
+	*map_slot(intake->held, key_of(&held->key)) = held;
+}
+
+/* Those that waited for a place. Each takes one, or leaves the queue. */
+static void start_waiting(struct intake *intake)
+{
+	if (intake->is_starting)
+		return;
+	intake->is_starting = true;
+	while (intake->waiting.first && intake->dialling.n < DIALS_MAX)
+		held_dial(intake->waiting.first);
+	intake->is_starting = false;
+}
+
+void intake_unqueue(struct intake *intake, struct held *held)
+{
+	if (!held->at)
+		return;
+	if (held->state == HELD_WAITING) {
+		queue_remove(&intake->waiting, held);
+		return;
+	}
+	queue_remove(&intake->dialling, held);
+	start_waiting(intake);
+}
+
+void intake_forget(struct intake *intake, struct held *held)
+{
+	(void)map_remove(intake->held, key_of(&held->key));
+	intake_unqueue(intake, held);
+}
+
+bool intake_may_dial(struct intake *intake, struct held *held)
+{
+	struct held *oldest = intake->dialling.first;
+
+	if (held->at && held->state != HELD_WAITING)
+		return true; /* it has its place */
+	if (intake->dialling.n >= DIALS_MAX &&
+		poller_now_ns(intake->gw->poller) - oldest->since_ns > PATIENCE_NS) {
+		intake->is_starting = true; /* the place is for this one */
+		held_give_up(oldest);
+		intake->is_starting = false;
+	}
+	if (intake->dialling.n >= DIALS_MAX) {
+		if (!held->at) {
+			held->state = HELD_WAITING;
+			queue_add(&intake->waiting, held);
+		}
+		return false;
+	}
+	if (held->at)
+		queue_remove(&intake->waiting, held);
+	held->state = HELD_DIALLING;
+	queue_add(&intake->dialling, held);
+	return true;
+}
+
+static void on_syn(struct intake *intake, const struct netcatch_record *record)
+{
+	struct held *held;
+
+	if (record->len > sizeof(record->packet) || syn_check(record->packet, record->len) < 0)
+		return;
+	held = map_find(intake->held, key_of(&record->key));
+	if (held)
+		held_repeat(held, record);
+	else if (map_len(intake->held) < HELD_MAX)
+		held_start(intake->gw, record);
+}
+
+/* A connect() or sendto() that the kernel half refused by its list. */
+static void on_refused(struct intake *intake, const struct netcatch_record *record)
+{
+	struct gateway *gw = intake->gw;
+	bool is_tcp = record->key.protocol == IPPROTO_TCP;
+	const char *protocol = is_tcp ? "tcp" : "udp";
+	struct flow_head head;
+	struct verdict verdict;
+	struct event ev;
+
+	verdict_find(gw, record->key.dst, record->key.dport, protocol, &verdict);
+	flow_head_init(
+		&head, protocol, record->key.dst, record->key.dport, verdict.host, &record->owner);
+	head.flow = gateway_flow_number(gw);
+	verdict_tell(gw, &head, &verdict.answer, "connect");
+	ev = flow_head_event(&head, EVENT_NET_CONNECT);
+	event_set(&ev, result, EACCES);
+	channel_event(gw->channel, record->owner.cgroup, &ev);
+	flow_head_done(&head);
+}
+
+static void on_listen(struct intake *intake, const struct netcatch_record *record)
+{
+	struct flow_head head;
+	struct event ev;
+
+	flow_head_init(&head, "tcp", record->key.src, record->key.sport, NULL, &record->owner);
+	ev = flow_head_event(&head, EVENT_NET_LISTEN);
+	channel_event(intake->gw->channel, record->owner.cgroup, &ev);
+	flow_head_done(&head);
+}
+
+static void on_record(struct intake *intake, struct slice bytes)
+{
+	struct netcatch_record record;
+
+	if (bytes.len < sizeof(record))
+		return;
+	memcpy(&record, bytes.p, sizeof(record));
+	switch ((enum netcatch_kind)record.kind) {
+	case NETCATCH_SYN:
+		on_syn(intake, &record);
+		break;
+	case NETCATCH_REFUSED:
+		on_refused(intake, &record);
+		break;
+	case NETCATCH_LISTEN:
+		on_listen(intake, &record);
+		break;
+	}
+}
+
+static bool read_ring(struct intake *intake)
+{
+	struct slice span, record;
+
+	if (ring_span(intake->ring, SPAN_BYTES, &span) <= 0)
+		return false;
+	while (ring_record(&span, &record))
+		on_record(intake, record);
+	ring_release(intake->ring);
+	return true;
+}
+
+static void on_ring(void *ctx)
+{
+	(void)read_ring(ctx); /* once a turn; it is still readable where there is more */
+}
+
+static void reset(int fd)
+{
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else an end */
+	close(fd);
+}
+
+static void on_accepted(struct intake *intake, int fd, const struct sockaddr_storage *peer)
+{
+	struct netcatch_key key = {.protocol = IPPROTO_TCP};
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	struct held *held;
+
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0) {
+		reset(fd);
+		return;
+	}
+	flow_from_sockaddr(&own, key.dst, &key.dport);
+	flow_from_sockaddr(peer, key.src, &key.sport);
+	held = map_find(intake->held, key_of(&key));
+	if (held && held->state == HELD_SETTLED)
+		held_accept(held, fd);
+	else
+		reset(fd); /* one that was given up, or the listener dialled by its own address */
+}
+
+static bool accept_one(struct intake *intake)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	int fd = accept4(
+		GATEWAY_FD_TCP, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ECONNABORTED;
+	on_accepted(intake, fd, &peer);
+	return true;
+}
+
+static void on_listener(void *ctx)
+{
+	for (int i = 0; i < ACCEPTS_TURN && accept_one(ctx); i++)
+		;
+}
+
+void intake_drain(struct intake *intake)
+{
+	while (read_ring(intake))
+		;
+	while (accept_one(intake))
+		;
+}
+
+void intake_check(struct intake *intake)
+{
+	struct slice key;
+	void *value;
+
+	for (size_t i = 0; map_next(intake->held, &i, &key, &value);)
+		held_check(value);
+}
+
+int intake_open(struct gateway *gw, struct intake **ret_intake, struct err *err)
+{
+	struct intake *intake = new0(struct intake);
+	int r;
+
+	intake->gw = gw;
+	intake->held = map_new();
+	intake->waiting.end = &intake->waiting.first;
+	intake->dialling.end = &intake->dialling.first;
+	intake->ring_io.fd = intake->listener_io.fd = -1;
+	r = ring_open(GATEWAY_FD_RING, &intake->ring, err);
+	if (r == 0)
+		r = poller_add_level(
+			gw->poller, &intake->ring_io, GATEWAY_FD_RING, on_ring, intake);
+	if (r == 0)
+		r = poller_add_level(
+			gw->poller, &intake->listener_io, GATEWAY_FD_TCP, on_listener, intake);
+	if (r < 0) {
+		intake_free(intake);
+		return r;
+	}
+	*ret_intake = intake;
+	return 0;
+}
+
+void intake_free(struct intake *intake)
+{
+	struct slice key;
+	void *value;
+
+	if (!intake)
+		return;
+	intake->is_starting = true; /* nobody's turn any more */
+	for (size_t i = 0; map_next(intake->held, &i, &key, &value);)
+		held_free(value);
+	poller_remove(intake->gw->poller, &intake->ring_io);
+	poller_remove(intake->gw->poller, &intake->listener_io);
+	ring_free(intake->ring);
+	map_free(intake->held);
+	free(intake);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/poller.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/mem.h"
+
+#define BATCH 256
+
+struct poller {
+	int epoll_fd;
+	bool is_stopped;
+	int64_t now_ns;
+	struct epoll_event batch[BATCH];
+	int n_batch;
+	struct poller_io *again; /* whose turn went on to the next round */
+	struct poller_timer **heap;
+	size_t n_timers, cap_timers;
+};
+
+struct poller *poller_new(void)
+{
+	struct poller *poller = new0(struct poller);
+
+	poller->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (poller->epoll_fd < 0)
+		abort();
+	poller->now_ns = clock_mono_ns();
+	return poller;
+}
+
+void poller_free(struct poller *poller)
+{
+	if (!poller)
+		return;
+	close(poller->epoll_fd);
+	free(poller->heap);
+	free(poller);
+}
+
+int64_t poller_now_ns(const struct poller *poller)
+{
+	return poller->now_ns;
+}
+
+void poller_stop(struct poller *poller)
+{
+	poller->is_stopped = true;
+}
+
+static int add(struct poller *poller, struct poller_io *io, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = io};
+
+	if (epoll_ctl(poller->epoll_fd, EPOLL_CTL_ADD, io->fd, &ev) == 0)
+		return 0;
+	io->fd = -1;
+	return -errno;
+}
+
+int poller_add(
+	struct poller *poller, struct poller_io *io, int fd, void (*on_ready)(void *ctx), void *ctx)
+{
+	*io = (struct poller_io){.fd = fd, .on_ready = on_ready, .ctx = ctx};
+	return add(poller, io, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+}
+
+int poller_add_level(
+	struct poller *poller, struct poller_io *io, int fd, void (*on_ready)(void *ctx), void *ctx)
+{
+	*io = (struct poller_io){.fd = fd, .on_ready = on_ready, .ctx = ctx};
+	return add(poller, io, EPOLLIN);
+}
+
+static void unqueue(struct poller_io *io)
+{
+	if (!io->at)
+		return;
+	*io->at = io->next;
+	if (io->next)
+		io->next->at = io->at;
+	io->next = NULL;
+	io->at = NULL;
+}
+
+static void queue(struct poller_io **list, struct poller_io *io)
+{
+	io->next = *list;
+	io->at = list;
+	if (io->next)
+		io->next->at = &io->next;
+	*list = io;
+}
+
+void poller_remove(struct poller *poller, struct poller_io *io)
+{
+	if (io->fd < 0)
+		return;
+	(void)epoll_ctl(
+		poller->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL); /* gone with the socket else */
+	for (int i = 0; i < poller->n_batch; i++)
+		if (poller->batch[i].data.ptr == io)
+			poller->batch[i].data.ptr = NULL;
+	unqueue(io);
+	io->fd = -1;
+}
+
+void poller_again(struct poller *poller, struct poller_io *io)
+{
+	if (!io->at)
+		queue(&poller->again, io);
+}
+
+/* The heap: the earliest first; places count from 1. */
+static void put(struct poller *poller, size_t place, struct poller_timer *timer)
+{
+	poller->heap[place - 1] = timer;
+	timer->place = place;
+}
+
+static void sift(struct poller *poller, struct poller_timer *timer, size_t place)
+{
+	struct poller_timer **heap = poller->heap;
+
+	for (; place > 1 && timer->at_ns < heap[place / 2 - 1]->at_ns; place /= 2)
+		put(poller, place, heap[place / 2 - 1]);
+	for (;;) {
+		size_t child = place * 2;
+
+		if (child < poller->n_timers && heap[child]->at_ns < heap[child - 1]->at_ns)
+			child++;
+		if (child > poller->n_timers || heap[child - 1]->at_ns >= timer->at_ns)
+			break;
+		put(poller, place, heap[child - 1]);
+		place = child;
+	}
+	put(poller, place, timer);
+}
+
+void poller_timer_set(struct poller *poller, struct poller_timer *timer, int64_t ns)
+{
+	timer->at_ns = poller->now_ns + ns;
+	if (!timer->place) {
+		if (poller->n_timers == poller->cap_timers) {
+			poller->cap_timers = poller->cap_timers ? poller->cap_timers * 2 : 64;
+			poller->heap = mem_grow(
+				poller->heap, poller->cap_timers, sizeof(struct poller_timer *));
+		}
+		timer->place = ++poller->n_timers;
+	}
+	sift(poller, timer, timer->place);
+}
+
+void poller_timer_stop(struct poller *poller, struct poller_timer *timer)
+{
+	size_t place = timer->place;
+	struct poller_timer *last;
+
+	if (!place)
+		return;
+	timer->place = 0;
+	last = poller->heap[--poller->n_timers];
+	if (last != timer)
+		sift(poller, last, place);
+}
+
+static int wait_ms(const struct poller *poller)
+{
+	int64_t ns;
+
+	if (poller->again)
+		return 0;
+	if (poller->n_timers == 0)
+		return -1;
+	ns = poller->heap[0]->at_ns - clock_mono_ns();
+	if (ns <= 0)
+		return 0;
+	return ns > 3600 * CLOCK_NS_PER_S ? 3600 * 1000
+	                                  : (int)((ns + CLOCK_NS_PER_MS - 1) / CLOCK_NS_PER_MS);
+}
+
+static void run_timers(struct poller *poller)
+{
+	while (poller->n_timers > 0 && poller->heap[0]->at_ns <= poller->now_ns) {
+		struct poller_timer *timer = poller->heap[0];
+
+		poller_timer_stop(poller, timer);
+		timer->on_time(timer->ctx);
+	}
+}
+
+static void run_again(struct poller *poller)
+{
+	struct poller_io *round = poller->again;
+
+	poller->again = NULL;
+	if (round)
+		round->at = &round; /* one that is removed meanwhile leaves this list */
+	while (round) {
+		struct poller_io *io = round;
+
+		unqueue(io);
+		io->on_ready(io->ctx);
+	}
+}
+
+static unsigned edges(uint32_t events)
+{
+	return (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? POLLER_READ : 0) |
+	       (events & (EPOLLOUT | EPOLLHUP | EPOLLERR) ? POLLER_WRITE : 0) |
+	       (events & (EPOLLHUP | EPOLLERR) ? POLLER_ERROR : 0) |
+	       (events & (EPOLLHUP | EPOLLRDHUP) ? POLLER_END : 0);
+}
+
+static void run_batch(struct poller *poller)
+{
+	for (int i = 0; i < poller->n_batch; i++) {
+		struct poller_io *io = poller->batch[i].data.ptr;
+
+		if (!io)
+			continue;
+		io->ready |= edges(poller->batch[i].events);
+		io->on_ready(io->ctx);
+	}
+	poller->n_batch = 0;
+}
+
+void poller_run(struct poller *poller, void (*on_turn)(void *ctx), void *ctx)
+{
+	while (!poller->is_stopped) {
+		int n;
+
+		on_turn(ctx);
+		n = epoll_wait(poller->epoll_fd, poller->batch, BATCH, wait_ms(poller));
+		if (n < 0 && errno != EINTR)
+			abort();
+		poller->n_batch = n < 0 ? 0 : n;
+		poller->now_ns = clock_mono_ns();
+		run_again(poller);
+		run_batch(poller);
+		run_timers(poller);
+	}
+}
