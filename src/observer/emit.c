@@ -401,14 +401,14 @@ static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
 			"a program entered from outside: its files are not watched");
 }
 
-size_t emit_record(struct emit *e, const void *record, size_t len)
+void emit_record(struct emit *e, const void *record, size_t len)
 {
 	struct decode_head head = {0};
 	int n = decode_record(e->decode, record, len, &head);
 
 	if (n < 0) {
 		e->unreadable++;
-		return 0;
+		return;
 	}
 	if (n > 0)
 		e->at_ns = decode_get(e->decode, 0)->ev.guest_ns;
@@ -417,5 +417,4 @@ size_t emit_record(struct emit *e, const void *record, size_t len)
 	tell_claims(e, e->at_ns - CLAIM_NS, 0);
 	for (int i = 0; i < n; i++)
 		emit_one(e, decode_get(e->decode, (size_t)i), head.exec);
-	return (size_t)n;
 }

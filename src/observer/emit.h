@@ -37,8 +37,8 @@ void emit_end_group(struct emit *emit, uint64_t cgroup_id);
 /* Nothing more will come: tells what is open still. */
 void emit_end(struct emit *emit);
 
-/* Emits a record's events. Returns how many. */
-size_t emit_record(struct emit *emit, const void *record, size_t len);
+/* Emits a record's events. */
+void emit_record(struct emit *emit, const void *record, size_t len);
 
 /* Emits what was lost since the last time, where anything was. */
 void emit_losses(struct emit *emit);

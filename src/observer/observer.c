@@ -24,6 +24,7 @@
 #define RING_MIN   4096u
 #define STATUS_MAX 8192 /* of /proc/PID/status */
 #define BUSY_US    20   /* a record that is being written: looked at again after this */
+#define EXIT_BATCH 1000 /* records between looks for an exit's place: others may write on and on */
 
 struct observer {
 	struct programs programs;
@@ -229,23 +230,23 @@ int observer_fd(const struct observer *o)
 	return pump_fd(o->pump);
 }
 
-static int drain_some(struct observer *o, size_t max_events)
+static int drain_some(struct observer *o, size_t max_records)
 {
 	struct slice record;
 	size_t n = 0;
 	int r = 0;
 
 	pump_begin(o->pump);
-	while ((max_events == 0 || n < max_events) && (r = pump_next(o->pump, &record)) > 0)
-		n += emit_record(o->emit, record.p, record.len);
+	for (; (max_records == 0 || n < max_records) && (r = pump_next(o->pump, &record)) > 0; n++)
+		emit_record(o->emit, record.p, record.len);
 	if (r == 0)
 		emit_note_empty(o->emit);
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
 }
 
-int observer_drain(struct observer *o, size_t max_events)
+int observer_drain(struct observer *o, size_t max_records)
 {
-	int n = drain_some(o, max_events);
+	int n = drain_some(o, max_records);
 
 	return n < 0 ? 0 : n;
 }
@@ -267,19 +268,23 @@ bool observer_is_held(const struct observer *o)
 
 /* Whoever knows that the process has ended knows that its record is written: what must be read is what waits
  * now. */
-int observer_drain_exit(struct observer *o, pid_t host_pid, int deadline_ms)
+int observer_drain_exit(struct observer *o, int deadline_ms)
 {
-	int64_t end = clock_mono_ns() + deadline_ms * CLOCK_NS_PER_MS;
+	int64_t came_ns = clock_mono_ns();
 	struct pump_mark mark = pump_mark(o->pump);
 
 	for (;;) {
-		int n = drain_some(o, 0);
+		int n = drain_some(o, EXIT_BATCH);
 
-		if (pump_has_passed(o->pump, &mark))
+		if (pump_has_passed(o->pump, &mark)) {
+			emit_losses(o->emit); /* what came no more */
 			return 0;
-		if (clock_mono_ns() >= end)
+		}
+		if (n > 0)
+			came_ns = clock_mono_ns(); /* each is one less before the mark */
+		else if (clock_mono_ns() - came_ns >= deadline_ms * CLOCK_NS_PER_MS)
 			return -ETIMEDOUT;
-		if (n <= 0)
+		else
 			usleep(BUSY_US);
 	}
 }

@@ -55,8 +55,8 @@ void observer_remove_cgroup(struct observer *observer, uint64_t cgroup_id);
 #define OBSERVER_POLL_MS  5
 #define OBSERVER_QUIET_MS 100
 int observer_fd(const struct observer *observer);
-/* Decodes up to max_events (0: all that is there) and emits them. Returns how many there were. */
-int observer_drain(struct observer *observer, size_t max_events);
+/* Decodes up to max_records (0: all that is there) and emits their events. Returns how many there were. */
+int observer_drain(struct observer *observer, size_t max_records);
 /* After the last drain, when nothing runs any more: tells what nothing will bear out now. */
 void observer_end(struct observer *observer);
 /* Lets the kernel wake us for the next event; returns true where something already waits (drain again). */
@@ -64,9 +64,9 @@ bool observer_arm(struct observer *observer);
 
 bool observer_is_held(const struct observer *observer); /* hold(true) came last: drain at once */
 
-/* Drains until the exit of this process (host's number) was seen, or the ring is empty and nothing is in
- * flight, at most deadline_ms. 0, or -ETIMEDOUT: the slice is not complete. */
-int observer_drain_exit(struct observer *observer, pid_t host_pid, int deadline_ms);
+/* Drains what waited when it was called: after the end of a process, with its exit. 0, or -ETIMEDOUT where
+ * nothing came for deadline_ms: the slice is not complete. */
+int observer_drain_exit(struct observer *observer, int deadline_ms);
 
 struct observer_counts {
 	uint64_t events, dropped, blind;

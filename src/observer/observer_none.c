@@ -35,7 +35,7 @@ int observer_fd(const struct observer *observer)
 	return -1;
 }
 
-int observer_drain(struct observer *observer, size_t max_events)
+int observer_drain(struct observer *observer, size_t max_records)
 {
 	return 0;
 }
@@ -54,7 +54,7 @@ bool observer_is_held(const struct observer *observer)
 	return false;
 }
 
-int observer_drain_exit(struct observer *observer, pid_t host_pid, int deadline_ms)
+int observer_drain_exit(struct observer *observer, int deadline_ms)
 {
 	return 0;
 }

@@ -54,7 +54,7 @@ static void drain_ring(const struct programs *p, const char *id, int n, struct e
 	}
 	while (ring_span(ring, SPAN_MAX, &span) > 0)
 		while (ring_record(&span, &record))
-			(void)emit_record(emit, record.p, record.len);
+			emit_record(emit, record.p, record.len);
 	ring_release(ring);
 }
 

@@ -13,6 +13,7 @@
 
 #include "observer/wire.h"
 #include "util/err.h"
+#include "util/ring.h"
 
 struct programs {
 	char *dir;  /* of the pins */
@@ -39,11 +40,11 @@ int programs_look(const char *pin_dir, struct programs *programs, struct err *er
 int programs_set_ring(struct programs *programs, int ring_fd, struct err *err);
 
 /* Makes a ring, pins it and puts it into the slot, all on another thread. is_done turns true when no program
- * uses the one before any more; fd is the new one then, or -1 where it could not be made. The swap must live
- * until then. */
+ * uses the one before any more; ring is the new one then, the caller's, or NULL where it could not be had and
+ * the one before stays. The swap must live until then. */
 struct programs_swap {
 	bool is_done;
-	int fd;
+	struct ring *ring;
 };
 void programs_start_swap(
 	struct programs *programs, const char *id, int n, size_t bytes, struct programs_swap *swap);

@@ -33,12 +33,18 @@ static void free_job(struct ring_job *job)
 	free(job);
 }
 
-static void make_ring(struct ring_job *job)
+static void swap_ring(struct ring_job *job)
 {
-	job->ring_fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0, (__u32)job->bytes, NULL);
-	if (job->ring_fd >= 0)
-		(void)bpf_obj_pin(
-			job->ring_fd, job->pin); /* without, a crash loses what is in it */
+	scoped(ring) struct ring *ring = NULL;
+	int fd;
+
+	if (ring_new(job->bytes, &ring, NULL) == 0) {
+		fd = ring_fd(ring);
+		(void)bpf_obj_pin(fd, job->pin); /* without, a crash loses what is in it */
+		if (bpf_map_update_elem(job->rings_fd, &job->slot, &fd, BPF_ANY) == 0)
+			job->swap->ring = take(&ring);
+	}
+	__atomic_store_n(&job->swap->is_done, true, __ATOMIC_RELEASE);
 }
 
 static void *run_ring_job(void *arg)
@@ -46,15 +52,11 @@ static void *run_ring_job(void *arg)
 	struct ring_job *job = arg;
 
 	if (job->swap)
-		make_ring(job);
-	if (job->ring_fd >= 0)
+		swap_ring(job);
+	else if (job->ring_fd >= 0)
 		(void)bpf_map_update_elem(job->rings_fd, &job->slot, &job->ring_fd, BPF_ANY);
-	else if (!job->swap)
+	else
 		(void)bpf_map_delete_elem(job->rings_fd, &job->slot);
-	if (job->swap) {
-		job->swap->fd = take_fd(&job->ring_fd);
-		__atomic_store_n(&job->swap->is_done, true, __ATOMIC_RELEASE);
-	}
 	free_job(job);
 	return NULL;
 }

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/mem.h"
@@ -15,7 +16,7 @@
 #define SLOTS_WITH_RING 4           /* that may keep theirs when nobody uses them */
 #define NEAR_BYTES      (64u << 10) /* what a reader takes from the ring at once; holds any record */
 #define FAR_BYTES       (512u << 10) /* what the thread takes at once */
-#define AGAIN_US        200          /* between looks while nothing wakes us */
+#define AGAIN_NS        200000       /* between looks while nothing wakes us */
 #define STACK_BYTES     (64u << 10)
 
 struct chunk {
@@ -34,11 +35,11 @@ struct pump {
 
 	pthread_mutex_t lock; /* of what follows */
 	struct ring *ring;
-	unsigned generation;
 	struct programs_swap swap;
 	bool is_swapping;
 	struct chunk *first, **last; /* what the thread took out, before anything in the ring */
 	size_t queued;               /* bytes of these */
+	uint64_t taken;              /* bytes that were taken out of rings, by either */
 	uint64_t dropped;            /* when it was last looked at */
 	bool is_held;
 
@@ -94,16 +95,13 @@ static void start_swap(struct pump *pump)
  * small one goes on, and counts what it loses. */
 static bool end_swap(struct pump *pump)
 {
-	scoped(ring) struct ring *next = NULL;
-
 	pump->is_swapping = false;
-	if (pump->swap.fd < 0 || ring_open(pump->swap.fd, &next, NULL) < 0) {
+	if (!pump->swap.ring) {
 		pump->config.big = ring_size(pump->ring);
 		return false;
 	}
 	ring_free(pump->ring);
-	pump->ring = take(&next);
-	pump->generation++;
+	pump->ring = take(&pump->swap.ring);
 	(void)watch_ring(pump, NULL); /* polled all the same while there is work */
 	return true;
 }
@@ -115,6 +113,8 @@ static int next_span(struct pump *pump, size_t max, struct slice *ret_span)
 		bool is_last = !pump->is_swapping || !programs_is_swapped(&pump->swap);
 		int r = ring_span(pump->ring, max, ret_span);
 
+		if (r > 0)
+			pump->taken += ret_span->len;
 		if (r != 0 || is_last || !end_swap(pump))
 			return r;
 	}
@@ -164,50 +164,50 @@ static void enqueue(struct pump *pump, struct slice span)
 	pump->queued += span.len;
 }
 
-/* Empties the ring, as far as there is room. True: look again soon, because nothing will wake us. While rings are
- * being swapped that is so: programs wake whoever waits for the next one, and that is nobody yet. */
+static void move_all(struct pump *pump)
+{
+	struct slice span;
+
+	while (pump->queued + FAR_BYTES <= pump->config.spare &&
+		next_span(pump, FAR_BYTES, &span) > 0) {
+		enqueue(pump, span);
+		ring_release(pump->ring);
+	}
+}
+
+/* Empties the ring, as far as there is room. True: look again soon, because nothing will wake us. That is so
+ * until the ring is low, since programs wake us once until then: the reader may take us below the mark and
+ * stay away then. It is also so while rings are being swapped: programs wake whoever waits for the next one,
+ * and that is nobody yet. */
 static bool move_some(struct pump *pump)
 {
 	struct wire_slot *slot = slot_of(pump);
-	struct slice span;
-	bool has_room;
-	int r;
 
-	if (!pump->is_swapping && ring_waiting(pump->ring) <= slot->high)
-		return false; /* the reader was woken, too, and this is its work */
-	start_swap(pump);
-	do {
-		has_room = pump->queued + FAR_BYTES <= pump->config.spare;
-		r = has_room ? next_span(pump, FAR_BYTES, &span) : 0;
-		if (r > 0) {
-			enqueue(pump, span);
-			ring_release(pump->ring);
-		}
-	} while (r > 0);
+	if (pump->is_swapping || ring_waiting(pump->ring) > slot->high) {
+		start_swap(pump);
+		move_all(pump);
+	} /* else the reader was woken, too, and this is its work */
 	judge(pump);
-	return has_room && (pump->is_swapping || __atomic_load_n(&slot->pressed, __ATOMIC_ACQUIRE));
+	return pump->is_swapping || __atomic_load_n(&slot->pressed, __ATOMIC_ACQUIRE);
 }
 
 static void *run_thread(void *arg)
 {
+	static const struct timespec soon = {.tv_nsec = AGAIN_NS};
 	struct pump *pump = arg;
-	struct epoll_event e;
+	bool again = false;
 
 	(void)setpriority(PRIO_PROCESS, 0, pump->nice); /* refused: as any other */
-	while (epoll_wait(pump->thread_fd, &e, 1, -1) >= 0 || errno == EINTR) {
-		bool again;
+	for (;;) {
+		struct epoll_event e;
+		int n = epoll_pwait2(pump->thread_fd, &e, 1, again ? &soon : NULL, NULL);
 
-		if (e.data.fd == pump->stop_fd)
-			break;
-		do {
-			pthread_mutex_lock(&pump->lock);
-			again = move_some(pump);
-			pthread_mutex_unlock(&pump->lock);
-			if (again)
-				usleep(AGAIN_US);
-		} while (again);
+		if ((n < 0 && errno != EINTR) || (n > 0 && e.data.fd == pump->stop_fd))
+			return NULL;
+		pthread_mutex_lock(&pump->lock);
+		again = move_some(pump);
+		pthread_mutex_unlock(&pump->lock);
 	}
-	return NULL;
 }
 
 static void start_thread(struct pump *pump)
@@ -329,33 +329,30 @@ bool pump_is_held(struct pump *pump)
 	return is_held;
 }
 
+static struct pump_mark mark_here(const struct pump *pump)
+{
+	return (struct pump_mark){
+		.is_swapping = pump->is_swapping, .at = pump->taken + ring_waiting(pump->ring)};
+}
+
 struct pump_mark pump_mark(struct pump *pump)
 {
 	struct pump_mark mark;
 
 	pthread_mutex_lock(&pump->lock);
-	mark = (struct pump_mark){.generation = pump->generation,
-		.is_swapping = pump->is_swapping,
-		.at = ring_mark(pump->ring)};
+	mark = mark_here(pump);
 	pthread_mutex_unlock(&pump->lock);
 	return mark;
 }
 
-/* What is queued lies before the mark or was passed by ring_has_passed() already: a reader that found the end
- * has read both. */
 bool pump_has_passed(struct pump *pump, struct pump_mark *mark)
 {
 	bool is_passed;
 
 	pthread_mutex_lock(&pump->lock);
-	if (mark->is_swapping && !pump->is_swapping) {
-		mark->is_swapping = false; /* it may be in either: the small one is read */
-		if (mark->generation != pump->generation)
-			mark->at = ring_mark(pump->ring);
-		mark->generation = pump->generation;
-	}
-	is_passed = !mark->is_swapping && !pump->first &&
-	            (mark->generation != pump->generation || ring_has_passed(pump->ring, mark->at));
+	if (mark->is_swapping && !pump->is_swapping)
+		*mark = mark_here(pump); /* it may have been in either */
+	is_passed = !mark->is_swapping && pump->taken - pump->queued - pump->rest.len >= mark->at;
 	pthread_mutex_unlock(&pump->lock);
 	return is_passed;
 }
@@ -401,8 +398,7 @@ static void wait_for_swap(struct pump *pump)
 {
 	while (pump->is_swapping && !programs_is_swapped(&pump->swap))
 		usleep(1000);
-	if (pump->is_swapping)
-		scoped_close(&pump->swap.fd);
+	ring_free(take(&pump->swap.ring));
 }
 
 /* Taking a ring out of its slot waits some ms until no program can hold it, and a process cannot end before that:

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "observer/programs.h"
 #include "util/err.h"
@@ -44,12 +45,11 @@ int pump_next(struct pump *pump, struct slice *ret_record);
 bool pump_arm(struct pump *pump);
 bool pump_is_held(struct pump *pump);
 
-/* A place in the stream: where the kernel writes now, and whether that was read. Where the rings are being
- * swapped it is only known to lie before the end of the next one, and the mark moves there. */
+/* A place in the stream: where the kernel writes now, and whether the reader has come to there. Where the rings
+ * are being swapped it is only known to lie before the end of the next one, and the mark moves there. */
 struct pump_mark {
-	unsigned generation; /* of the ring */
 	bool is_swapping;
-	unsigned long at;
+	uint64_t at; /* bytes of all rings */
 };
 struct pump_mark pump_mark(struct pump *pump);
 bool pump_has_passed(struct pump *pump, struct pump_mark *mark);

@@ -135,7 +135,7 @@ static void on_stream_end(void *ctx)
 		return;
 	if (sandbox_exec_n_left(running->box) > 0)
 		return; /* a daemon: the cgroup, and so its events, stay until the sandbox ends */
-	(void)tracing_settle(running->sup, sandbox_exec_pid(running->box)); /* its row is written */
+	(void)tracing_settle(running->sup); /* its row is written */
 	tracing_remove_cgroup(running->sup, sandbox_exec_cgroup_id(running->box));
 	running_free(running);
 }
@@ -163,7 +163,7 @@ static void finish(struct running *running)
 	exec_stream_catch_up(&running->streams[1]);
 	running->row.ended_ns = clock_mono_ns();
 	running->row.n_left = sandbox_exec_n_left(running->box);
-	running->row.slice_complete = tracing_settle(sup, sandbox_exec_pid(running->box));
+	running->row.slice_complete = tracing_settle(sup);
 	exec_row_end(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	running->is_over = true;

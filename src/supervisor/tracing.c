@@ -7,8 +7,8 @@
 #include "util/clock.h"
 #include "util/mem.h"
 
-#define SETTLE_MS   100   /* an exec's result waits this long for the rest of its events */
-#define DRAIN_BATCH 20000 /* events between looks at the rest of the loop */
+#define SETTLE_MS   100   /* an exec's result waits this long for the next of its events */
+#define DRAIN_BATCH 20000 /* records between looks at the rest of the loop */
 
 struct tracing {
 	struct observer *observer;
@@ -188,9 +188,9 @@ void tracing_remove_cgroup(struct supervisor *sup, uint64_t cgroup_id)
 		observer_remove_cgroup(sup->tracing->observer, cgroup_id);
 }
 
-bool tracing_settle(struct supervisor *sup, pid_t host_pid)
+bool tracing_settle(struct supervisor *sup)
 {
 	if (!sup->tracing)
 		return true;
-	return observer_drain_exit(sup->tracing->observer, host_pid, SETTLE_MS) == 0;
+	return observer_drain_exit(sup->tracing->observer, SETTLE_MS) == 0;
 }

@@ -14,7 +14,7 @@ void tracing_stop(struct supervisor *sup); /* the last drain, then detaches */
 int tracing_add_cgroup(
 	struct supervisor *sup, uint64_t cgroup_id, const char *exec_id, struct err *err);
 void tracing_remove_cgroup(struct supervisor *sup, uint64_t cgroup_id);
-/* Everything up to the exit of this process is in the record when this returns true. */
-bool tracing_settle(struct supervisor *sup, pid_t host_pid);
+/* What was done until now, is in the record when this returns true. */
+bool tracing_settle(struct supervisor *sup);
 
 #endif

@@ -91,19 +91,9 @@ size_t ring_size(const struct ring *ring)
 	return ring->size;
 }
 
-unsigned long ring_mark(const struct ring *ring)
-{
-	return __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
-}
-
-bool ring_has_passed(const struct ring *ring, unsigned long mark)
-{
-	return (long)(ring->at - mark) >= 0;
-}
-
 size_t ring_waiting(const struct ring *ring)
 {
-	return ring_mark(ring) - ring->at;
+	return __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE) - ring->at;
 }
 
 static size_t record_end(unsigned int len)

@@ -24,10 +24,6 @@ int ring_fd(const struct ring *ring); /* of the map; can be polled; borrowed */
 size_t ring_size(const struct ring *ring);
 size_t ring_waiting(const struct ring *ring); /* bytes */
 
-/* A place in the stream: where the kernel writes now, and whether we have read up to there. */
-unsigned long ring_mark(const struct ring *ring);
-bool ring_has_passed(const struct ring *ring, unsigned long mark);
-
 /* The next records as they lie in the ring, whole ones, max bytes of them at most but one at least; for
  * ring_record(). Good until ring_release(). 1, or 0 where there is none; -EBUSY where the next is being
  * written. */

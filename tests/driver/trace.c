@@ -201,7 +201,7 @@ static int run_in(struct printer *p, const char *group, char **argv, bool wait_a
 	}
 	usleep(p->away_us);
 	watch(o, pid, cgroup_fd, wait_all, &status);
-	r = observer_drain_exit(o, pid, 1000);
+	r = observer_drain_exit(o, 1000);
 	observer_remove_cgroup(o, st.st_ino);
 	print_counts(p, o);
 	return r < 0 ? err_set(err, r, "drain: %m") : status;

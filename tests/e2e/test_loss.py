@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss and honesty: what was produced is recorded or counted, and a slice holds its own exec's work only."""
+import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -64,6 +66,89 @@ def test_default_loses_nothing_it_holds_the_sandbox_instead(sandbox):
 	show = box.record.show()
 	assert show['complete'] is True and show['dropped'] == 0
 	assert not box.record.events('trace.dropped')
+
+
+PTRACE_DETACH, PTRACE_SYSCALL, PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_GET_SYSCALL_INFO = 17, 24, 0x4206, 0x4207, 0x420e
+WALL, PTRACE_O_TRACESYSGOOD, SYSCALL_ENTRY = 0x40000000, 1, 1
+WRITE = {'x86_64': 1, 'aarch64': 64}[os.uname().machine]
+
+
+def ptrace(request, pid, address=None, data=None):
+	call = ctypes.CDLL(None, use_errno=True).ptrace
+	call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+	assert call(request, pid, address, data) >= 0, os.strerror(ctypes.get_errno())
+
+
+def hold(thread):
+	ptrace(PTRACE_SEIZE, thread, None, PTRACE_O_TRACESYSGOOD)
+	ptrace(PTRACE_INTERRUPT, thread)
+	os.waitpid(thread, WALL)
+
+
+def run_to_write(thread):
+	info = ctypes.create_string_buffer(88)
+	while True:
+		ptrace(PTRACE_SYSCALL, thread)
+		os.waitpid(thread, WALL)
+		ptrace(PTRACE_GET_SYSCALL_INFO, thread, len(info), info)
+		if info.raw[0] == SYSCALL_ENTRY and int.from_bytes(info.raw[24:32], 'little') == WRITE:
+			return
+
+
+def n_lines(box):
+	return sum(path.read_bytes().count(b'"file.open"') for path in (box.cloche.state / 'records' / box.id).glob('trace-*.jsonl'))
+
+
+THREE_STORMS = '''
+import os, time
+open('/gate/started', 'w').close()
+for gate, n in (('first', 1_000), ('second', 12_000), ('third', 100_000)):
+	while not os.path.exists(f'/gate/{gate}'):
+		time.sleep(0.05)
+	for i in range(n):
+		os.close(os.open(f'/workspace/n{i % 1000}', os.O_CREAT | os.O_WRONLY))
+	open(f'/gate/{gate}-done', 'w').close()
+'''
+
+
+def test_reader_that_emptied_the_ring_and_stands_at_its_disk_loses_nothing(sandbox, tmp_path):
+	"""The kernel wakes both threads for a ring that fills. Whichever of them empties it, the other one must be there
+	for what comes while the reader waits for its write."""
+	box = sandbox('--trace', '--on-loss', 'continue', '-m', f'{tmp_path}:/gate:rw')
+	process = box.start(PYTHON, '-c', THREE_STORMS)
+	[reader] = box.supervisor()
+	wait_for(lambda: len(os.listdir(f'/proc/{reader}/task')) == 2, 'its other thread alone')
+	[mover] = [int(name) for name in os.listdir(f'/proc/{reader}/task') if int(name) != reader]
+	wait_for(lambda: (tmp_path / 'started').exists(), 'the program')
+
+	def storm(name):
+		(tmp_path / name).touch()
+		wait_for(lambda: (tmp_path / f'{name}-done').exists(), f'the {name} storm')
+
+	try:
+		for thread in (reader, mover):
+			hold(thread)
+		storm('first')  # fills the small ring to its mark: the big one comes
+		for thread in (reader, mover):
+			ptrace(PTRACE_DETACH, thread)
+		time.sleep(0.5)
+		for thread in (reader, mover):
+			hold(thread)
+		storm('second')
+		while n_lines(box) < 1_000 + 11_500:
+			run_to_write(reader)
+		ptrace(PTRACE_DETACH, mover)
+		time.sleep(0.5)
+		storm('third')
+	finally:
+		for thread in (reader, mover):
+			with contextlib.suppress(AssertionError):
+				ptrace(PTRACE_DETACH, thread)
+	assert process.wait(60) == 0
+	show = box.record.show()
+	assert show['dropped'] == 0 and show['complete'] is True
+	assert box.record.rows()[0].get('slice_complete', True) is True
+	assert count_storm(box.record) == 1_000 + 12_000 + 100_000
 
 
 def test_on_loss_stop_ends_the_sandbox(sandbox):
