@@ -221,7 +221,7 @@ static const struct {
 			"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
 		0,
 		"TXT \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" "
-                "\"\" \"\" \"\" "
+		"\"\" \"\" \"\" "
 		"\"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" \"\" ...\n",
 		1},
 	{"unknown type", 65399,
@@ -506,6 +506,33 @@ static void test_many(void **state)
 	assert_int_equal(out.len, 12 + question.len + DNS_RECORDS_MAX * address.len);
 }
 
+/* The alias that counts is behind n of other names. */
+static size_t chain_behind(int n)
+{
+	static const struct slice question = BYTES(NAME A_IN),
+				  other = BYTES(ALIAS("\1x\0", "\3", "\1y\0")),
+				  alias = BYTES(ALIAS(SELF, "\3", "\1b\0"));
+	scoped_str struct str in = {0};
+	static struct dns_query query;
+	static struct dns_answer answer;
+
+	str_add(&in, "\x12\x34\x81\x80\0\1\0\0\0\0\0\0", 12);
+	in.p[7] = (char)(n + 1);
+	str_add(&in, question.p, question.len);
+	for (int i = 0; i < n; i++)
+		str_add(&in, other.p, other.len);
+	str_add(&in, alias.p, alias.len);
+	ask(&query, DNS_A);
+	assert_int_equal(dns_answer_read(str_slice(&in), &query, 0x1234, &answer), 0);
+	return answer.n_chain;
+}
+
+static void test_many_aliases(void **state)
+{
+	assert_int_equal(chain_behind(63), 2);
+	assert_int_equal(chain_behind(64), 1);
+}
+
 static void test_names(void **state)
 {
 	assert_string_equal(dns_type_name(65), "HTTPS");
@@ -527,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_signed),
 		cmocka_unit_test(test_ttl),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many_aliases),
 		cmocka_unit_test(test_names),
 	};
 
