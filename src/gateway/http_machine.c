@@ -103,7 +103,7 @@ void http_machine_answer_refusal(struct http_machine *m, bool keep)
 	scoped_str struct str document = {0};
 	struct http_pair *pair = m->pair;
 	struct str *out = &m->out[MACHINE_CLIENT].bytes;
-	unsigned minor = pair->request.method.p ? pair->request.minor : 1;
+	unsigned minor = pair->request.method.len ? pair->request.minor : 1;
 
 	http_turn_problem(&pair->turn, &document);
 	http1_add_status(out, pair->turn.answer.status,
@@ -117,6 +117,18 @@ void http_machine_answer_refusal(struct http_machine *m, bool keep)
 	pair->response_ended = true;
 	pair->keep = keep;
 	http_machine_settle(m);
+}
+
+void http_machine_break_off(struct http_machine *m)
+{
+	struct http_out *out = &m->out[MACHINE_SERVER];
+
+	str_done(&out->bytes);
+	out->at = 0;
+	if (m->pair->has_response)
+		http_machine_close(m);
+	else
+		http_machine_answer_refusal(m, false);
 }
 
 static bool has_room(const struct http_machine *m, enum machine_side from)

@@ -49,7 +49,7 @@ struct http_machine {
 	int error;
 	struct http_pair *pair;  /* NULL between exchanges */
 	struct http_ws_side *ws; /* of both sides, once they were upgraded */
-	struct str plain;        /* a piece without its mask */
+	struct str plain;        /* a piece as it goes on, or without its mask */
 };
 
 /* Bytes taken, 0 where more is needed than there is or than fits. */
@@ -73,6 +73,8 @@ void http_machine_close(struct http_machine *m); /* no exchange follows */
 void http_machine_drop_pair(struct http_machine *m);
 /* The answer to a refused request; the connection goes on where `keep`. */
 void http_machine_answer_refusal(struct http_machine *m, bool keep);
+/* A stand-in was about to go where it must not, and that was told: ends the exchange. */
+void http_machine_break_off(struct http_machine *m);
 /* Fields that only mean the connection, and so are written anew or left out. */
 bool http_machine_is_hop(struct slice name);
 /* The fields and the end of a head's lines, framing written anew. more: "Upgrade" or NULL for Connection. */

@@ -41,7 +41,7 @@ static bool may_pass(struct http_pair *pair)
 	if (pair->turn.is_connect) {
 		http_turn_refuse(&pair->turn, 403, "protocol",
 			"Tunnels through another host are not passed on. Connect to the host "
-		        "itself: what "
+			"itself: what "
 			"the rules allow is reachable directly, without a proxy");
 		return false;
 	}
@@ -53,8 +53,15 @@ static bool may_pass(struct http_pair *pair)
 	return true;
 }
 
-static void add_request_field(
-	struct str *out, const struct http_pair *pair, const struct http1_field *f)
+static void add_put_field(struct str *out, struct http_pair *pair, const struct http1_field *f)
+{
+	str_add(out, f->name.p, f->name.len);
+	str_puts(out, ": ");
+	http_turn_put_field(&pair->turn, f->name, f->value, out);
+	str_puts(out, "\r\n");
+}
+
+static void add_request_field(struct str *out, struct http_pair *pair, const struct http1_field *f)
 {
 	const struct http1_head *r = &pair->request;
 
@@ -69,7 +76,7 @@ static void add_request_field(
 	else if (http1_is(f->name, "upgrade") && is_websocket(r))
 		http1_add_field(out, f->name, f->value);
 	else if (!http_machine_is_hop(f->name))
-		http1_add_field(out, f->name, f->value);
+		add_put_field(out, pair, f);
 }
 
 static void forward_head(struct http_machine *m)
@@ -78,7 +85,9 @@ static void forward_head(struct http_machine *m)
 	const struct http1_head *r = &pair->request;
 	struct str *out = &m->out[MACHINE_SERVER].bytes;
 
-	http1_add_request(out, r->method, str_slice(&pair->turn.path), r->minor);
+	str_reset(&m->plain);
+	http_turn_put_path(&pair->turn, &m->plain);
+	http1_add_request(out, r->method, str_slice(&m->plain), r->minor);
 	for (size_t i = 0; i < r->n_fields; i++)
 		add_request_field(out, pair, &r->fields[i]);
 	http_machine_add_connection(
@@ -87,14 +96,39 @@ static void forward_head(struct http_machine *m)
 	pair->keep = r->keep_alive;
 }
 
+static void add_data(struct http_machine *m)
+{
+	struct str *out = &m->out[MACHINE_SERVER].bytes;
+
+	if (m->pair->request.framing == HTTP1_CHUNKED)
+		http1_add_chunk(out, str_slice(&m->plain));
+	else
+		str_add(out, m->plain.p, m->plain.len);
+}
+
+static void add_trailers(struct http_machine *m, const struct http1_head *trailers)
+{
+	struct str *out = &m->out[MACHINE_SERVER].bytes;
+
+	http1_add_last_chunk(out);
+	for (size_t i = 0; i < trailers->n_fields; i++)
+		if (!http_machine_is_hop(trailers->fields[i].name))
+			add_put_field(out, m->pair, &trailers->fields[i]);
+	http1_add_end(out);
+}
+
 static void end_request_body(struct http_machine *m)
 {
 	struct http_pair *pair = m->pair;
-	struct str *out = &m->out[MACHINE_SERVER].bytes;
 	struct http1_head trailers;
 	struct http1_fault fault;
 
-	pair->turn.sent.whole = true;
+	str_reset(&m->plain);
+	if (http_turn_send_end(&pair->turn, &m->plain) < 0) {
+		http_machine_break_off(m);
+		return;
+	}
+	add_data(m);
 	if (pair->request.framing != HTTP1_CHUNKED)
 		return;
 	if (http1_body_trailers(&pair->request_body, &trailers, &fault) < 0) {
@@ -102,11 +136,10 @@ static void end_request_body(struct http_machine *m)
 		m->closing[MACHINE_SERVER] = true;
 		return;
 	}
-	http1_add_last_chunk(out);
-	for (size_t i = 0; i < trailers.n_fields; i++)
-		if (!http_machine_is_hop(trailers.fields[i].name))
-			http1_add_field(out, trailers.fields[i].name, trailers.fields[i].value);
-	http1_add_end(out);
+	if (http_turn_check_fields(&pair->turn, trailers.fields, trailers.n_fields) < 0)
+		http_machine_break_off(m);
+	else
+		add_trailers(m, &trailers);
 	http1_head_done(&trailers);
 }
 
@@ -158,18 +191,18 @@ static size_t take_head(struct http_machine *m, struct slice in)
 	return used;
 }
 
-static void forward_data(struct http_machine *m, struct slice data)
+/* False: it was broken off. */
+static bool forward_data(struct http_machine *m, struct slice data)
 {
-	struct http_pair *pair = m->pair;
-	struct str *out = &m->out[MACHINE_SERVER].bytes;
-
-	if (pair->turn.refused || !data.len)
-		return;
-	http_copy_add(&pair->turn.sent, data);
-	if (pair->request.framing == HTTP1_CHUNKED)
-		http1_add_chunk(out, data);
-	else
-		str_add(out, data.p, data.len);
+	if (m->pair->turn.refused || !data.len)
+		return true;
+	str_reset(&m->plain);
+	if (http_turn_send(&m->pair->turn, data, &m->plain) < 0) {
+		http_machine_break_off(m);
+		return false;
+	}
+	add_data(m);
+	return true;
 }
 
 /* Its body turned out to be none: the server sees it cut, and the client an end, or 400 where no answer began. */
@@ -200,11 +233,11 @@ size_t http_request_take(struct http_machine *m, struct slice in)
 		spoil_body(m);
 		return in.len;
 	}
-	forward_data(m, data);
-	if (pair->request_body.ended) {
+	if (forward_data(m, data) && pair->request_body.ended) {
 		if (!pair->turn.refused)
 			end_request_body(m);
-		http_machine_settle(m);
+		if (m->pair)
+			http_machine_settle(m);
 	}
 	return (size_t)n;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's side of the HTTP/1 machine. */
+#include <errno.h>
+
 #include "gateway/http_parts.h"
 
 /* The client gets a document where it has nothing of the answer yet, else an early end. */
@@ -47,27 +49,47 @@ static void forward_head(struct http_machine *m)
 	http1_add_end(out);
 }
 
-static void end_response_body(struct http_machine *m)
+static void add_data(struct http_machine *m)
+{
+	struct str *out = &m->out[MACHINE_CLIENT].bytes;
+
+	if (m->pair->response_body.framing == HTTP1_CHUNKED)
+		http1_add_chunk(out, str_slice(&m->plain));
+	else
+		str_add(out, m->plain.p, m->plain.len);
+}
+
+static int add_trailers(struct http_machine *m)
 {
 	struct http_pair *pair = m->pair;
 	struct str *out = &m->out[MACHINE_CLIENT].bytes;
 	struct http1_head trailers;
 	struct http1_fault fault;
 
-	if (pair->response_body.framing == HTTP1_CHUNKED) {
-		if (http1_body_trailers(&pair->response_body, &trailers, &fault) < 0) {
-			refuse_response(m, fault.why);
-			return;
-		}
-		http1_add_last_chunk(out);
-		for (size_t i = 0; i < trailers.n_fields; i++)
-			if (!http_machine_is_hop(trailers.fields[i].name))
-				http1_add_field(
-					out, trailers.fields[i].name, trailers.fields[i].value);
-		http1_add_end(out);
-		http1_head_done(&trailers);
+	http_turn_put_back(
+		&pair->turn, pair->response_body.trailer.p, pair->response_body.trailer.len);
+	if (http1_body_trailers(&pair->response_body, &trailers, &fault) < 0) {
+		refuse_response(m, fault.why);
+		return -EBADMSG;
 	}
-	pair->turn.got.whole = true;
+	http1_add_last_chunk(out);
+	for (size_t i = 0; i < trailers.n_fields; i++)
+		if (!http_machine_is_hop(trailers.fields[i].name))
+			http1_add_field(out, trailers.fields[i].name, trailers.fields[i].value);
+	http1_add_end(out);
+	http1_head_done(&trailers);
+	return 0;
+}
+
+static void end_response_body(struct http_machine *m)
+{
+	struct http_pair *pair = m->pair;
+
+	str_reset(&m->plain);
+	http_turn_receive_end(&pair->turn, &m->plain);
+	add_data(m);
+	if (pair->response_body.framing == HTTP1_CHUNKED && add_trailers(m) < 0)
+		return;
 	pair->response_ended = true;
 	http_machine_settle(m);
 }
@@ -138,19 +160,16 @@ static size_t take_head(struct http_machine *m, struct slice in)
 	str_done(&pair->response_text);
 	pair->response_text = m->head[MACHINE_SERVER];
 	m->head[MACHINE_SERVER] = (struct str){0};
+	http_turn_put_back(&pair->turn, pair->response_text.p, pair->response_text.len);
 	read_head(m);
 	return used;
 }
 
 static void forward_data(struct http_machine *m, struct slice data)
 {
-	struct str *out = &m->out[MACHINE_CLIENT].bytes;
-
-	http_copy_add(&m->pair->turn.got, data);
-	if (m->pair->response_body.framing == HTTP1_CHUNKED)
-		http1_add_chunk(out, data);
-	else
-		str_add(out, data.p, data.len);
+	str_reset(&m->plain);
+	http_turn_receive(&m->pair->turn, data, &m->plain);
+	add_data(m);
 }
 
 size_t http_response_take(struct http_machine *m, struct slice in)

@@ -17,6 +17,8 @@ void http_turn_done(struct http_turn *turn)
 {
 	http_copy_done(&turn->sent);
 	http_copy_done(&turn->got);
+	secrets_stream_done(&turn->out);
+	secrets_stream_done(&turn->back);
 	str_done(&turn->authority);
 	str_done(&turn->host);
 	str_done(&turn->path);
@@ -177,6 +179,8 @@ bool http_turn_judge(struct http_turn *turn)
 		tell_refusal(turn);
 		return false;
 	}
+	if (http_turn_bind(turn) < 0)
+		return false;
 	http_copy_init(&turn->sent, s, false, is_model);
 	http_copy_init(&turn->got, s, true, is_model);
 	return true;
@@ -193,6 +197,7 @@ void http_turn_problem(const struct http_turn *turn, struct str *out)
 void http_turn_report(struct http_turn *turn)
 {
 	const struct http_setup *s = turn->setup;
+	const char *names[SECRETS_MAX];
 	struct http_exchange x = {.protocol = turn->protocol,
 		.method = turn->method,
 		.url = turn->url.p,
@@ -215,6 +220,10 @@ void http_turn_report(struct http_turn *turn)
 	if (turn->reported)
 		return;
 	turn->reported = true;
+	x.secrets = names;
+	for (unsigned i = 0; turn->used && i < SECRETS_MAX; i++)
+		if (turn->used >> i & 1)
+			names[x.n_secrets++] = secrets_name(s->secrets, i);
 	http_copy_view(&turn->sent, &x.body);
 	http_copy_view(&turn->got, &x.response_body);
 	s->hooks->on_exchange(s->arg, &x);

@@ -6,6 +6,7 @@
 
 #include "gateway/http_copy.h"
 #include "gateway/http_machine.h"
+#include "gateway/secrets.h"
 #include "util/str.h"
 
 struct http_turn {
@@ -30,8 +31,11 @@ struct http_turn {
 	struct http_copy got;
 	int64_t started_ns;
 	const char *upgrade, *error;
-	struct http_answer answer; /* where it was refused */
-	bool refused;              /* or failed: the gateway answers */
+	/* Secrets: masks of those that may go there, of those put in. */
+	uint64_t bound, used;
+	struct secrets_stream out, back; /* the bodies */
+	struct http_answer answer;       /* where it was refused */
+	bool refused;                    /* or failed: the gateway answers */
 	bool reported;
 };
 
@@ -44,11 +48,29 @@ int http_turn_address(struct http_turn *turn, struct slice authority, struct sli
 	struct http1_fault *ret_fault);
 /* Asks whether it may go on, with method, fields and address set. False: it was refused, and that was told. */
 bool http_turn_judge(struct http_turn *turn);
+/* Part of it (http_turn_secrets.c): which secrets may go there, and whether others are about to. */
+int http_turn_bind(struct http_turn *turn);
 /* Refuses it, and tells. */
 void http_turn_refuse(
 	struct http_turn *turn, unsigned status, const char *rule, const char *reason);
 /* It went wrong on the way: tells of it as an exchange with this error, and prepares the document. */
 void http_turn_fail(struct http_turn *turn, unsigned status, const char *why);
+/* What goes on of a field's value and of the path: values in the place of stand-ins. For an answer's bytes the
+ * other way, in place, before they are read. */
+void http_turn_put_field(
+	struct http_turn *turn, struct slice name, struct slice value, struct str *out);
+void http_turn_put_path(struct http_turn *turn, struct str *out);
+void http_turn_put_back(const struct http_turn *turn, char *p, size_t len);
+/* What goes on of a body: adds to out what can, keeps a copy as the program inside knows it. The end is told once.
+ * -EACCES, for the request's: a stand-in is on its way to where it must not go; that was told, and nothing of it
+ * may be sent. */
+int http_turn_send(struct http_turn *turn, struct slice data, struct str *out);
+int http_turn_send_end(struct http_turn *turn, struct str *out);
+void http_turn_receive(struct http_turn *turn, struct slice data, struct str *out);
+void http_turn_receive_end(struct http_turn *turn, struct str *out);
+/* -EACCES as above, for bytes that go on as they are, and for trailer fields. */
+int http_turn_watch(struct http_turn *turn, struct slice data);
+int http_turn_check_fields(struct http_turn *turn, const struct http1_field *fields, size_t n);
 /* The document for a refused or failed one. */
 void http_turn_problem(const struct http_turn *turn, struct str *out);
 /* Tells what came of it, once; refused ones were told already. */

@@ -25,6 +25,7 @@ void http_upgrade_begin(struct http_machine *m)
 	bool may_compress = agreed_to_compress(m->pair);
 
 	m->pair->turn.upgrade = "websocket";
+	m->pair->turn.out.put = 0;
 	m->pair->turn.got.whole = true;
 	http_turn_report(&m->pair->turn);
 	m->ws = new0_n(struct http_ws_side, MACHINE_SIDES);
@@ -104,6 +105,12 @@ size_t http_upgrade_take(struct http_machine *m, enum machine_side from, struct 
 		begin_frame(m, from);
 	str_reset(&m->plain);
 	ws_unmask(&side->reader.frame, piece.at, piece.payload, &m->plain);
+	/* Values are not put into messages, but a stand-in is not to go where its value may not: what would complete
+	 * it there is not sent. */
+	if (from == MACHINE_CLIENT && http_turn_watch(&m->pair->turn, str_slice(&m->plain)) < 0) {
+		m->error = -EACCES;
+		return in.len;
+	}
 	http_copy_add(ws_is_control(side->reader.frame.opcode) ? &side->control : &side->message,
 		str_slice(&m->plain));
 	str_add(out, piece.payload.p, piece.payload.len);

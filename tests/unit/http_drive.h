@@ -125,7 +125,7 @@ static inline bool http_drive_offer(struct http_drive *d, enum machine_side from
 	size_t n = pending->len < d->step ? pending->len : d->step;
 
 	if (n && !ops->error(d->machine.self)) {
-		n = ops->take(d->machine.self, from, pending->p, n);
+		n = (ops->take)(d->machine.self, from, pending->p, n);
 		memmove(pending->p, pending->p + n, pending->len - n);
 		pending->len -= n;
 		return n > 0;

@@ -436,7 +436,7 @@ static void test_back_pressure(void **state)
 	begin(&d, &plain, 1000);
 	http_drive_send(&d, MACHINE_CLIENT,
 		slice_of("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9999999\r\n\r\n"));
-	while ((n = d.machine.ops->take(d.machine.self, MACHINE_CLIENT, bytes, sizeof(bytes))) > 0)
+	while ((n = (d.machine.ops->take)(d.machine.self, MACHINE_CLIENT, bytes, sizeof(bytes))) > 0)
 		taken += n;
 	assert_in_range(taken, HTTP_HIGH_WATER, HTTP_HIGH_WATER + HTTP_PIECE);
 	http_drive_done(&d);

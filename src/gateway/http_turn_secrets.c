@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Secrets on their way through an exchange (secrets.h has the rules). */
+#include <errno.h>
+
+#include "gateway/http_turn.h"
+#include "util/mem.h"
+
+/* Both are told: what was tried, and the request that is refused for it. */
+static int misuse(struct http_turn *turn, uint64_t found, const char *where)
+{
+	const struct http_setup *s = turn->setup;
+	struct http_misuse m = {.host = turn->has_host ? turn->host.p : NULL,
+		.port = turn->port ? turn->port : s->port,
+		.where = where};
+	scoped_mem char *reason = NULL;
+
+	m.name = secrets_name(s->secrets, (unsigned)__builtin_ctzll(found));
+	s->hooks->on_misuse(s->arg, &m);
+	reason = mem_printf(
+		"The placeholder of the secret %s is in the request's %s, and its value may not go "
+	        "there: "
+		"it is put in only on requests to the hosts it was given for, over verified TLS",
+		m.name, where);
+	if (turn->sent.seen) {
+		turn->error = "a secret's placeholder was on its way to where it must not go";
+		http_turn_report(turn);
+	}
+	http_turn_refuse(turn, 403, "secret", reason);
+	return -EACCES;
+}
+
+int http_turn_check_fields(struct http_turn *turn, const struct http1_field *fields, size_t n)
+{
+	const struct secrets *set = turn->setup->secrets;
+	uint64_t foreign = set ? secrets_all(set) & ~turn->bound : 0;
+
+	for (size_t i = 0; foreign && i < n; i++) {
+		uint64_t found = secrets_find(set, foreign, fields[i].value);
+
+		if (found)
+			return misuse(turn, found, "header");
+	}
+	return 0;
+}
+
+static bool is_encoded(const struct http1_field *fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (http1_is(fields[i].name, "content-encoding") &&
+			!http1_is(fields[i].value, "identity"))
+			return true;
+	return false;
+}
+
+int http_turn_bind(struct http_turn *turn)
+{
+	const struct http_setup *s = turn->setup;
+	uint64_t foreign, found;
+
+	if (!s->secrets)
+		return 0;
+	turn->bound = secrets_bound(
+		s->secrets, turn->has_host ? turn->host.p : s->name, s->port, s->verified);
+	foreign = secrets_all(s->secrets) & ~turn->bound;
+	found = secrets_find(s->secrets, foreign, str_slice(&turn->path));
+	if (found)
+		return misuse(turn, found, "url");
+	if (http_turn_check_fields(turn, turn->fields, turn->n_fields) < 0)
+		return -EACCES;
+	/* What is compressed can be neither read nor changed on its way. */
+	if (!is_encoded(turn->fields, turn->n_fields))
+		turn->out = (struct secrets_stream){
+			.secrets = s->secrets, .put = turn->bound, .find = foreign};
+	turn->back = (struct secrets_stream){.secrets = s->secrets, .back = turn->bound};
+	return 0;
+}
+
+void http_turn_put_field(
+	struct http_turn *turn, struct slice name, struct slice value, struct str *out)
+{
+	/* Answers that can hold the value have to be readable. */
+	if (turn->bound && http1_is(name, "accept-encoding"))
+		str_puts(out, "identity");
+	else if (turn->bound)
+		turn->used |= secrets_put_field(turn->setup->secrets, turn->bound, value, out);
+	else
+		str_add(out, value.p, value.len);
+}
+
+void http_turn_put_path(struct http_turn *turn, struct str *out)
+{
+	if (turn->bound)
+		turn->used |= secrets_put_path(
+			turn->setup->secrets, turn->bound, str_slice(&turn->path), out);
+	else
+		str_add(out, turn->path.p, turn->path.len);
+}
+
+void http_turn_put_back(const struct http_turn *turn, char *p, size_t len)
+{
+	if (turn->bound)
+		secrets_put_back(turn->setup->secrets, turn->bound, p, len);
+}
+
+static int check_stream(struct http_turn *turn)
+{
+	turn->used |= turn->out.done;
+	return turn->out.found ? misuse(turn, turn->out.found, "body") : 0;
+}
+
+int http_turn_send(struct http_turn *turn, struct slice data, struct str *out)
+{
+	http_copy_add(&turn->sent, data);
+	if (!turn->out.secrets) {
+		str_add(out, data.p, data.len);
+		return 0;
+	}
+	secrets_stream_add(&turn->out, data, out);
+	return check_stream(turn);
+}
+
+int http_turn_send_end(struct http_turn *turn, struct str *out)
+{
+	int r = 0;
+
+	if (turn->out.secrets) {
+		secrets_stream_end(&turn->out, out);
+		r = check_stream(turn);
+	}
+	if (r == 0)
+		turn->sent.whole = true;
+	return r;
+}
+
+int http_turn_watch(struct http_turn *turn, struct slice data)
+{
+	scoped_str struct str passed = {0};
+
+	if (!turn->out.find)
+		return 0;
+	secrets_stream_add(&turn->out, data, &passed);
+	return check_stream(turn);
+}
+
+void http_turn_receive(struct http_turn *turn, struct slice data, struct str *out)
+{
+	size_t from = out->len;
+
+	if (turn->bound)
+		secrets_stream_add(&turn->back, data, out);
+	else
+		str_add(out, data.p, data.len);
+	http_copy_add(&turn->got, (struct slice){.p = out->p + from, .len = out->len - from});
+}
+
+void http_turn_receive_end(struct http_turn *turn, struct str *out)
+{
+	size_t from = out->len;
+
+	if (turn->bound)
+		secrets_stream_end(&turn->back, out);
+	http_copy_add(&turn->got,
+		(struct slice){.p = out->p ? out->p + from : NULL, .len = out->len - from});
+	turn->got.whole = true;
+}
