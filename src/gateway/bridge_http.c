@@ -55,13 +55,23 @@ static void refuse(struct http_answer *ret, const struct policy_answer *answer)
 	snprintf(ret->reason, sizeof(ret->reason), "%s", answer->reason);
 }
 
+/* An address in place of a name says no more than the flow itself. */
+static bool is_own_address(const struct flow_head *head, const char *host)
+{
+	struct url_host literal;
+
+	return url_host_read(slice_of(host), &literal) == 0 && literal.kind != URL_NAME &&
+	       memcmp(literal.address, head->address, sizeof(literal.address)) == 0;
+}
+
 /* A Host that did not lead here is a way around the rules for names, as soon as there are any. */
 static bool names_agree(
 	struct bridge *bridge, const struct http_request *request, struct policy_answer *ret)
 {
 	const struct flow_head *head = &bridge->head;
 
-	if (!request->host || !head->host || led_here(bridge, request->host))
+	if (!request->host || !head->host || led_here(bridge, request->host) ||
+		is_own_address(head, request->host))
 		return true;
 	if (bridge->gw->config.network.net == SPEC_NET_OPEN && head->has_dialled)
 		return true; /* judged by the rules like any name */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/config.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +14,48 @@
 #include "util/scoped.h"
 #include "util/str.h"
 
-#define FILE_MAX (16u << 20)
+#define FILE_MAX        (16u << 20)
+#define RESOLV_CONF     "/etc/resolv.conf"
+#define RESOLV_CONF_MAX 65536
 
-static void read_resolvers(struct config *config, const json_t *list)
+void config_resolvers(struct slice text, struct spec_words *ret_words)
 {
-	const json_t *item;
-	size_t i;
+	static const char word[] = "nameserver";
+	const char *p = text.p, *end = text.p + text.len;
 
-	json_array_foreach(list, i, item) if (json_is_string(item))
-		spec_words_add(&config->resolvers, json_string_value(item));
+	while (p < end) {
+		const char *line_end = memchr(p, '\n', (size_t)(end - p));
+		struct slice line = {.p = p, .len = (size_t)((line_end ? line_end : end) - p)};
+
+		p += line.len + 1;
+		if (!slice_starts(line, word) || line.len == strlen(word) ||
+			!isblank((unsigned char)line.p[strlen(word)]))
+			continue;
+		line.p += strlen(word);
+		line.len -= strlen(word);
+		while (line.len > 0 && isblank((unsigned char)*line.p))
+			line.p++, line.len--;
+		for (size_t i = 0; i < line.len; i++)
+			if (isspace((unsigned char)line.p[i]))
+				line.len = i;
+		if (line.len > 0) {
+			scoped_mem char *server = mem_copy(line.p, line.len);
+
+			spec_words_add(ret_words, server);
+		}
+	}
+}
+
+static void find_resolvers(struct config *config)
+{
+	scoped_str struct str text = {0};
+
+	for (size_t i = 0; i < config->network.resolvers.n; i++)
+		spec_words_add(&config->resolvers, config->network.resolvers.items[i]);
+	if (config->resolvers.n > 0)
+		return;
+	if (fdio_read_file(AT_FDCWD, RESOLV_CONF, RESOLV_CONF_MAX, &text) == 0)
+		config_resolvers(str_slice(&text), &config->resolvers);
 }
 
 /* What is hidden stands in lines of their own; each reader passes over what is not its. */
@@ -65,8 +100,6 @@ static int read_config(struct config *config, json_t *root, struct err *err)
 	config->sandbox = mem_dup(sandbox);
 	config->uid = (uid_t)uid;
 	config->start_ns = json_integer_value(json_object_get(root, "start_ns"));
-	config->upstream_ca = mem_dup(json_string_value(json_object_get(root, "upstream_ca")));
-	read_resolvers(config, json_object_get(root, "resolvers"));
 	return read_network(config, json_object_get(root, "network"), err);
 }
 
@@ -101,13 +134,14 @@ int config_read(struct config *config, int config_fd, int secrets_fd, struct err
 		return err_set(err, -EINVAL, "gateway: its configuration: %s", why.text);
 	r = read_config(config, root, err);
 	json_decref(root);
+	if (r == 0)
+		find_resolvers(config);
 	return r;
 }
 
 void config_done(struct config *config)
 {
 	free(config->sandbox);
-	free(config->upstream_ca);
 	spec_words_done(&config->resolvers);
 	spec_network_done(&config->network);
 	if (config->secrets.p)

@@ -14,12 +14,13 @@ struct config {
 	int64_t start_ns;
 	uid_t uid;
 	struct spec_network network;
-	char *upstream_ca;           /* PEM or NULL */
-	struct spec_words resolvers; /* "ADDR:PORT" */
+	struct spec_words resolvers; /* "ADDR[:PORT]": the network's, or the host's own */
 	struct str secrets;          /* the SECRETS file; empty where there is none */
 };
 
-/* Reads both; secrets_fd may be closed. Zero-initialised before. */
+/* The servers that a resolv.conf(5) names. Pure. */
+void config_resolvers(struct slice text, struct spec_words *ret_words);
+/* Reads both, and what resolvers the host uses where none are named; secrets_fd may be closed. Zero-initialised before. */
 int config_read(struct config *config, int config_fd, int secrets_fd, struct err *err);
 /* Reads another network object, with what is hidden of it from the same secrets. */
 int config_network(const struct config *config, struct slice json, struct spec_network *ret_network,

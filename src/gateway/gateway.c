@@ -178,11 +178,6 @@ static size_t flows_max(void)
 	return n < FLOWS_MAX ? n : FLOWS_MAX;
 }
 
-static const struct spec_words *resolvers(const struct config *config)
-{
-	return config->network.resolvers.n ? &config->network.resolvers : &config->resolvers;
-}
-
 static int start(struct gateway *gw, struct err *err)
 {
 	int r = build_policy(gw, &gw->config.network, err);
@@ -193,7 +188,7 @@ static int start(struct gateway *gw, struct err *err)
 	gw->channel = channel_new(GATEWAY_FD_CONTROL, gw->config.sandbox, gw->config.start_ns);
 	gw->names = names_new();
 	gw->refused = refused_new(GATEWAY_FD_REFUSED);
-	gw->resolver = resolver_new(gw, resolvers(&gw->config));
+	gw->resolver = resolver_new(gw, &gw->config.resolvers);
 	gw->bridges = bridge_all_new(gw);
 	gw->asks = ask_all_new(gw);
 	gw->owners = owners_new(gw);

@@ -54,6 +54,6 @@ struct tls_client *tls_setup_client(struct gateway *gw)
 {
 	if (!gw->tls_client)
 		(void)tls_client_new(
-			NULL, gw->config.upstream_ca, &gw->tls_client, NULL); /* as above */
+			NULL, gw->config.network.upstream_ca, &gw->tls_client, NULL); /* as above */
 	return gw->tls_client;
 }
