@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "cli/agent_profile.h"
 #include "cli/network_options.h"
 #include "spec/spec_parse.h"
 #include "util/fdio.h"
@@ -144,7 +145,6 @@ const struct option create_options_box[] = {
 		offsetof(struct spec, pids_max)},
 	{"disk", 0, "SIZE", "a disk limit", OPTION_LATER},
 	{"image", 0, "REF", "support for OCI images", OPTION_LATER},
-	{"agent", 0, "PROFILE", "support for agent profiles", OPTION_LATER},
 	{NULL},
 };
 
@@ -177,6 +177,13 @@ const struct option create_options_trace[] = {
 };
 
 const struct option create_options_other[] = {
+	{"agent", 0, "PROFILE",
+		"what an agent program needs (its folders, keys as secrets, hosts, variables): "
+                "claude, "
+		"codex, copilot, gemini, opencode, pi, qwen, one of yours, or none; run picks the "
+                "one "
+		"called like its command",
+		OPTION_TEXT, offsetof(struct create_options, agent)},
 	{"spec", 0, "FILE", "read the options from a JSON file; those named here win", OPTION_CALL,
 		.set = set_spec_file, .early = true},
 	{NULL},
@@ -233,6 +240,10 @@ int create_options_finish(struct create_options *o, const struct cli *cli, struc
 
 	if (r == 0)
 		r = resolve_early_mounts(o, err);
+	if (r == 0) {
+		spec_network_settle(&o->spec->network);
+		r = agent_profile_apply(o->spec, o->agent, o->program, cli, err);
+	}
 	if (r == 0)
 		r = network_options_finish(o, cli, err);
 	if (r < 0)

@@ -186,9 +186,7 @@ const struct option network_options[] = {
 int network_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
 {
 	struct spec_network *net = &o->spec->network;
-	int r;
+	int r = network_sets_open(net, cli, err);
 
-	spec_network_settle(net);
-	r = network_sets_open(net, cli, err);
 	return r < 0 ? r : secret_values_fill(net, &o->secret_files, err);
 }

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/create_options.h"
 
-/* Opens sets, reads the values of secrets and makes their stand-ins. Before spec_check(). */
+/* With a settled network: opens sets, reads the values of secrets and makes their stand-ins. Before spec_check(). */
 int network_options_finish(struct create_options *o, const struct cli *cli, struct err *err);
 
 #endif

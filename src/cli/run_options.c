@@ -176,6 +176,7 @@ int run_options_finish(
 	if (r < 0)
 		return r;
 	cli_home(cli, &home);
+	o->create.program = n_args ? args[0] : NULL;
 	r = add_current_folder(o, home.p ? home.p : "", err);
 	if (r == 0)
 		r = create_options_finish(&o->create, cli, err);

@@ -97,7 +97,8 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 		return -E2BIG;
 	set->layers = mem_grow(set->layers, set->n_layers + 1, sizeof(*set->layers));
 	layer = &set->layers[set->n_layers++];
-	*layer = (struct change_layer){.n = n};
+	*layer = (struct change_layer){
+		.n = n, .counted = json_is_true(json_object_get(object, "counted"))};
 	layer->guest = get_bytes(object, "guest");
 	layer->lower = get_bytes(object, lower_key);
 	upper = get_bytes(object, "upper");

@@ -31,6 +31,7 @@ struct change_set_map {
 /* One overlay. */
 struct change_layer {
 	int n;           /* number of the mount; -1 for the root's own layers */
+	bool counted;    /* an agent's own folder: its changes are counted, and not applied */
 	char *guest;     /* where it is mounted inside */
 	char *lower;     /* the host folder below */
 	char *upper;     /* absolute */

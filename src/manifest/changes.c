@@ -290,7 +290,7 @@ static void list_add(struct changes_list *list, struct changes *changes)
 	list->roots[list->n++] = changes;
 }
 
-static void read_into(
+static struct changes *read_into(
 	const struct change_set *set, const struct changes_query *query, struct changes_list *list)
 {
 	struct changes *changes = NULL;
@@ -301,6 +301,7 @@ static void read_into(
 		changes->unread = mem_dup(err.msg);
 	}
 	list_add(list, changes);
+	return changes;
 }
 
 static size_t count_files(const struct changes *changes)
@@ -319,6 +320,7 @@ static size_t count_files(const struct changes *changes)
 static void count_only(struct changes *changes)
 {
 	changes->counted = true;
+	changes->cow = false; /* no list, nothing to apply */
 	changes->n_files = count_files(changes);
 	for (size_t i = 0; i < changes->n_items; i++)
 		change_done(&changes->items[i]);
@@ -335,15 +337,16 @@ static void read_own(const struct change_set *set, struct changes_list *list)
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		struct slice below;
+		struct changes *changes;
 		struct changes_query query = {.count_only = own[i].count};
 
 		query.layer = change_set_find(set, slice_of(own[i].path), &below);
 		if (!query.layer || query.layer->n >= 0)
 			continue;
 		query.below = below.p;
-		read_into(set, &query, list);
+		changes = read_into(set, &query, list);
 		if (own[i].count)
-			count_only(list->roots[list->n - 1]);
+			count_only(changes);
 	}
 }
 
@@ -353,10 +356,16 @@ int changes_read_all(const struct change_set *set, struct changes_list *ret_list
 	if (geteuid() != 0)
 		return err_set(err, -EPERM, "reading what changed needs root");
 	for (size_t i = 0; i < set->n_layers; i++) {
-		struct changes_query query = {.layer = &set->layers[i], .below = ""};
+		bool counted = set->layers[i].counted;
+		struct changes_query query = {
+			.layer = &set->layers[i], .below = "", .count_only = counted};
+		struct changes *changes;
 
-		if (set->layers[i].n >= 0)
-			read_into(set, &query, ret_list);
+		if (set->layers[i].n < 0)
+			continue;
+		changes = read_into(set, &query, ret_list);
+		if (counted)
+			count_only(changes);
 	}
 	read_own(set, ret_list);
 	return 0;

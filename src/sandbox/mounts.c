@@ -221,6 +221,8 @@ static void write_entry(struct jsonw *j, const struct mounts_entry *entry)
 	jsonw_kint(j, "owner_uid", entry->uid);
 	jsonw_kint(j, "owner_gid", entry->gid);
 	jsonw_ktext(j, "upper", upper);
+	if (entry->spec->profile)
+		jsonw_kbool(j, "counted", true);
 	write_map(j, "uid_map", &entry->uids);
 	write_map(j, "gid_map", &entry->gids);
 	jsonw_object_end(j);

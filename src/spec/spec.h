@@ -26,6 +26,7 @@ struct spec_mount {
 	char *guest; /* absolute, clean */
 	enum spec_mount_mode mode;
 	bool internal; /* ours (a PATH folder), not asked for by name */
+	bool profile; /* an agent's own folder: what changes in it is counted, not listed, and never applied */
 };
 
 enum spec_on_loss {
@@ -119,5 +120,8 @@ void spec_exec_free(struct spec_exec *exec);
 SCOPED_TYPE(spec_exec)
 void spec_exec_write(struct str *out, const struct spec_exec *exec);
 int spec_exec_read(struct slice json, struct spec_exec **ret_exec, struct err *err);
+/* Adds the sandbox's variables below those that the exec names, and the stand-ins of secrets above them: a value
+ * that is a secret's does not get in by an exec's own variable of that name. */
+void spec_exec_inherit(struct spec_exec *exec, const struct spec *spec);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life of a spec_exec, and its JSON. */
 #include <errno.h>
+#include <string.h>
 
 #include "spec/spec_internal.h"
 #include "util/mem.h"
@@ -82,4 +83,40 @@ int spec_exec_read(struct slice json, struct spec_exec **ret_exec, struct err *e
 		return err_wrap(err, r, "exec");
 	*ret_exec = take(&exec);
 	return 0;
+}
+
+static bool has_variable(const struct spec_words *env, const char *pair)
+{
+	size_t n = strcspn(pair, "=");
+
+	for (size_t i = 0; i < env->n; i++)
+		if (strncmp(env->items[i], pair, n) == 0 && env->items[i][n] == '=')
+			return true;
+	return false;
+}
+
+static void set_variable(struct spec_words *env, const char *name, const char *value)
+{
+	scoped_mem char *pair = mem_printf("%s=%s", name, value);
+	size_t n = strlen(name) + 1;
+
+	for (size_t i = 0; i < env->n; i++)
+		if (strncmp(env->items[i], pair, n) == 0) {
+			explicit_bzero(env->items[i], strlen(env->items[i]));
+			free(env->items[i]);
+			env->items[i] = take(&pair);
+			return;
+		}
+	spec_words_add(env, pair);
+}
+
+void spec_exec_inherit(struct spec_exec *exec, const struct spec *spec)
+{
+	for (size_t i = 0; i < spec->env.n; i++)
+		if (!has_variable(&exec->env, spec->env.items[i]))
+			spec_words_add(&exec->env, spec->env.items[i]);
+	for (size_t i = 0; i < spec->network.n_secrets; i++)
+		if (spec->network.secrets[i].stand_in)
+			set_variable(&exec->env, spec->network.secrets[i].name,
+				spec->network.secrets[i].stand_in);
 }

@@ -9,7 +9,7 @@
 
 struct mount_text {
 	char *host, *guest, *mode;
-	bool internal;
+	bool internal, profile;
 };
 
 static const struct spec_json_key mount_keys[] = {
@@ -17,6 +17,7 @@ static const struct spec_json_key mount_keys[] = {
 	{"guest", SPEC_JSON_TEXT, offsetof(struct mount_text, guest)},
 	{"mode", SPEC_JSON_TEXT, offsetof(struct mount_text, mode)},
 	{"internal", SPEC_JSON_BOOL, offsetof(struct mount_text, internal)},
+	{"profile", SPEC_JSON_BOOL, offsetof(struct mount_text, profile)},
 	{NULL},
 };
 
@@ -42,6 +43,7 @@ static int read_mount(struct spec *spec, const json_t *v, struct err *err)
 	if (r < 0)
 		return r;
 	spec_add_mount(spec, m.host, m.guest, mode, m.internal);
+	spec->mounts[spec->n_mounts - 1].profile = m.profile;
 	return 0;
 }
 

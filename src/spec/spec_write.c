@@ -17,6 +17,8 @@ static void write_mounts(struct jsonw *j, const struct spec *spec)
 		jsonw_ktext(j, "mode", spec_mode_name(m->mode));
 		if (m->internal)
 			jsonw_kbool(j, "internal", true);
+		if (m->profile)
+			jsonw_kbool(j, "profile", true);
 		jsonw_object_end(j);
 	}
 	jsonw_array_end(j);

@@ -44,6 +44,7 @@ static int on_exec(struct request *req, struct err *err)
 	r = spec_exec_read(slice_of(text), &spec, err);
 	if (r < 0)
 		return r;
+	spec_exec_inherit(spec, req->sup->spec);
 	return running_start(req->sup, req->conn, &spec, err);
 }
 

@@ -181,6 +181,10 @@ static int open_record(
 	r = record_create(&record, &sup->record, err);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < sup->spec->network.n_secrets; i++)
+		if (sup->spec->network.secrets[i].stand_in)
+			record_allow_text(
+				sup->record, slice_of(sup->spec->network.secrets[i].stand_in));
 	recorder.record = sup->record;
 	sup->recorder = recorder_new(&recorder);
 	return 0;

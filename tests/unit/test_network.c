@@ -424,6 +424,29 @@ static void test_stand_in(void **state)
 	}
 }
 
+static void test_variables_of_an_exec(void **state)
+{
+	struct spec *spec = spec_new();
+	struct spec_exec *exec = spec_exec_new();
+	struct err err = {0};
+
+	assert_int_equal(spec_network_parse_secret("KEY@a.example", &spec->network, &err), 0);
+	spec->network.secrets[0].stand_in = mem_dup("stand-in");
+	spec_words_add(&spec->env, "A=sandbox");
+	spec_words_add(&spec->env, "B=sandbox");
+	spec_words_add(&exec->env, "B=exec");
+	spec_words_add(&exec->env, "KEY=sesame");
+	spec_words_add(&exec->env, "KEY2=exec");
+	spec_exec_inherit(exec, spec);
+	assert_int_equal(exec->env.n, 4);
+	assert_string_equal(exec->env.items[0], "B=exec");
+	assert_string_equal(exec->env.items[1], "KEY=stand-in");
+	assert_string_equal(exec->env.items[2], "KEY2=exec");
+	assert_string_equal(exec->env.items[3], "A=sandbox");
+	spec_exec_free(exec);
+	spec_free(spec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -433,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_record_holds_nothing_hidden),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_stand_in),
+		cmocka_unit_test(test_variables_of_an_exec),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
