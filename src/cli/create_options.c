@@ -11,6 +11,7 @@
 #include "spec/spec_parse.h"
 #include "util/fdio.h"
 #include "util/mem.h"
+#include "util/program.h"
 
 #define SPEC_FILE_MAX (1 << 20)
 
@@ -223,10 +224,12 @@ static int resolve_early_mounts(struct create_options *o, struct err *err)
 	return 0;
 }
 
-/* The gateway is not part of this version. */
+/* Without the gateway there is no way out. */
 static int check_net(const struct spec *spec, struct err *err)
 {
-	if (spec->network.net == SPEC_NET_NONE)
+	scoped_str struct str path = {0};
+
+	if (spec->network.net == SPEC_NET_NONE || program_find("cloche-gateway", &path, NULL) == 0)
 		return 0;
 	return err_set(err, -EINVAL,
 		"network mode '%s' comes with the network gateway, which is not part of this "

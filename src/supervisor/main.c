@@ -30,8 +30,10 @@
 enum {
 	CONTROL_FD = 3,
 	SPEC_FD = 4,
-	SEAL_FD = 5, /* may be closed: no signer */
-	LOCK_FD = 6, /* of the sandbox's folder: held as long as this process lives */
+	SEAL_FD = 5,    /* may be closed: no signer */
+	LOCK_FD = 6,    /* of the sandbox's folder: held as long as this process lives */
+	SECRETS_FD = 7, /* may be closed: no network, or nothing to hide */
+	END_FD,
 };
 
 #define FD_LIMIT    65536
@@ -96,9 +98,9 @@ static void go_first(void)
 /* What whoever started cloche had open (a pipe that others wait on) ends for us here. */
 static void keep_only_ours(void)
 {
-	for (int fd = CONTROL_FD; fd <= LOCK_FD; fd++)
+	for (int fd = CONTROL_FD; fd < END_FD; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* a closed one is fine */
-	(void)close_range(LOCK_FD + 1, ~0u, 0);       /* cannot fail with these */
+	(void)close_range(END_FD, ~0u, 0);            /* cannot fail with these */
 }
 
 static int run(const char *id, const char *state_dir, const char *run_dir)
@@ -114,6 +116,7 @@ static int run(const char *id, const char *state_dir, const char *run_dir)
 	go_first();
 	keep_only_ours();
 	config.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD;
+	config.secrets_fd = fcntl(SECRETS_FD, F_GETFD) < 0 ? -1 : SECRETS_FD;
 	config.init_fd = open_init(&err);
 	if (config.init_fd < 0) {
 		log_warn("%s", err.msg);

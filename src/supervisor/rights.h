@@ -8,7 +8,8 @@
 
 enum rights_phase {
 	RIGHTS_CREATING,
-	RIGHTS_RUNNING, /* until the end: removing takes no more than this */
+	RIGHTS_RUNNING,         /* until the end: removing takes no more than this */
+	RIGHTS_RUNNING_NETWORK, /* the same for a sandbox that has a gateway */
 };
 
 /* For this thread and those it starts from now on: threads that exist keep what they have. What the process

@@ -11,6 +11,7 @@
 
 #include "supervisor/exec_input.h"
 #include "supervisor/exec_row.h"
+#include "supervisor/network.h"
 #include "supervisor/tracing.h"
 #include "util/clock.h"
 #include "util/id.h"
@@ -126,6 +127,12 @@ void running_free(struct running *running)
 	free(running);
 }
 
+static void stop_watching(struct running *running)
+{
+	tracing_remove_cgroup(running->sup, sandbox_exec_cgroup_id(running->box));
+	network_end_exec(running->sup, sandbox_exec_cgroup_id(running->box));
+}
+
 /* Over, and nothing holds its outputs any more: nothing more will come of it. */
 static void on_stream_end(void *ctx)
 {
@@ -136,7 +143,7 @@ static void on_stream_end(void *ctx)
 	if (sandbox_exec_n_left(running->box) > 0)
 		return; /* a daemon: the cgroup, and so its events, stay until the sandbox ends */
 	(void)tracing_settle(running->sup); /* its row is written */
-	tracing_remove_cgroup(running->sup, sandbox_exec_cgroup_id(running->box));
+	stop_watching(running);
 	running_free(running);
 }
 
@@ -163,7 +170,8 @@ static void finish(struct running *running)
 	exec_stream_catch_up(&running->streams[1]);
 	running->row.ended_ns = clock_mono_ns();
 	running->row.n_left = sandbox_exec_n_left(running->box);
-	running->row.slice_complete = tracing_settle(sup);
+	running->row.slice_complete = network_settle(sup);
+	running->row.slice_complete &= tracing_settle(sup);
 	exec_row_end(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	running->is_over = true;
@@ -325,6 +333,7 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 	r = tracing_add_cgroup(sup, sandbox_exec_cgroup_id(running->box), running->id, err);
 	if (r < 0)
 		return r;
+	network_add_exec(sup, sandbox_exec_cgroup_id(running->box), running->id);
 	running->row.id = sup->next_row++;
 	exec_row_start(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
@@ -332,7 +341,7 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 	if (r == 0)
 		return 0;
 	end_failed(running, r, err);
-	tracing_remove_cgroup(sup, sandbox_exec_cgroup_id(running->box));
+	stop_watching(running);
 	return r;
 }
 

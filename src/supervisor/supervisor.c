@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "supervisor/end_changes.h"
+#include "supervisor/network.h"
 #include "supervisor/requests.h"
 #include "supervisor/rights.h"
 #include "supervisor/running.h"
@@ -206,7 +207,9 @@ static int open_sandbox(
 		.state_dir = sup->state_dir,
 		.dir = sup->dir,
 		.changes_dir = sup->changes_dir,
-		.init_fd = config->init_fd};
+		.init_fd = config->init_fd,
+		.on_place = sup->network ? network_on_place : NULL,
+		.ctx = sup};
 	int r;
 
 	say(sup, EVENT_SANDBOX_CREATED, NULL);
@@ -216,6 +219,7 @@ static int open_sandbox(
 		return r;
 	}
 	recorder_set_start(sup->recorder, sandbox_start_ns(sup->sandbox));
+	network_open(sup);
 	sup->init_io = loop_io_new(
 		sup->loop, sandbox_init_pidfd(sup->sandbox), LOOP_READ, on_init_gone, sup);
 	return 0;
@@ -241,11 +245,13 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	if (r == 0)
 		r = open_record(sup, config, err);
 	if (r == 0)
+		network_prepare(sup);
+	if (r == 0)
 		r = listen_in(sup, err);
 	if (r == 0)
 		r = open_sandbox(sup, config, err);
 	if (r == 0)
-		r = rights_keep(RIGHTS_RUNNING, err);
+		r = rights_keep(sup->network ? RIGHTS_RUNNING_NETWORK : RIGHTS_RUNNING, err);
 	if (r < 0)
 		return r;
 	sup->sealer = sealer_new(sup, config->seal_fd);
@@ -310,6 +316,7 @@ static bool finish(struct supervisor *sup)
 		end_execs(sup);
 		sandbox_kill(sup->sandbox); /* daemons too: the last drain sees their end */
 	}
+	network_stop(sup);
 	tracing_stop(sup);
 	if (sup->sandbox) {
 		end_changes_save(sup);
@@ -328,6 +335,7 @@ static bool finish(struct supervisor *sup)
 
 static void release(struct supervisor *sup)
 {
+	network_free(sup);
 	sealer_free(sup->sealer);
 	trash_sweep_free(sup->sweep);
 	recorder_free(sup->recorder);
@@ -347,6 +355,7 @@ static void init(struct supervisor *sup, const struct supervisor_config *config)
 		.state_dir = config->state_dir,
 		.run_dir = config->run_dir,
 		.listener = -1,
+		.secrets_fd = config->secrets_fd,
 		.next_row = 1};
 	sup->dir = mem_printf("%s/sandboxes/%s", config->state_dir, config->id);
 	sup->record_dir = mem_printf("%s/records/%s", config->state_dir, config->id);

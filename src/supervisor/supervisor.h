@@ -12,6 +12,7 @@ struct supervisor_config {
 	int spec_fd;           /* the spec as JSON */
 	int seal_fd;           /* to who holds the host key; -1: none */
 	int init_fd;           /* the static pid 1 */
+	int secrets_fd;        /* for the gateway; -1: none */
 	const char *host_json; /* what meta.json says of host and version */
 };
 

@@ -17,6 +17,7 @@ struct running;
 struct tracing;
 struct sealer;
 struct trash_sweep;
+struct network;
 
 struct supervisor {
 	const char *id, *state_dir, *run_dir;
@@ -29,6 +30,7 @@ struct supervisor {
 	struct record *record;
 	struct recorder *recorder;
 	struct tracing *tracing; /* NULL: not asked for, or not to be had */
+	struct network *network; /* NULL: loopback alone */
 	struct sealer *sealer;
 	struct trash_sweep *sweep;
 	struct conn **conns;
@@ -37,6 +39,7 @@ struct supervisor {
 	struct running **execs; /* also those that left processes behind */
 	size_t n_execs, sweep_at;
 	int listener;
+	int secrets_fd; /* for the gateway, never read here; -1: none */
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;
 	char *end_reason; /* not NULL: it is ending */

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "netcatch/netcatch.h"
+#include "supervisor/gateway_process.h"
+#include "supervisor/network_events.h"
+#include "util/clock.h"
+#include "util/fdio.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+#define SETTLE_MS      100  /* an exec's result waits this long for the rest of its events */
+#define LAST_SETTLE_MS 1000 /* and the sandbox's end */
+#define RETRY_MIN_MS \
+	100 /* from a gateway's death to the next one, when it lived for less than STEADY_MS; */
+#define RETRY_MAX_MS 10000 /* twice that after each further one */
+#define STEADY_MS    10000
+
+/* What something from inside shows at first. */
+static const enum netcatch_part watched[] = {NETCATCH_PART_RING, NETCATCH_PART_UDP4,
+	NETCATCH_PART_UDP6, NETCATCH_PART_DNS4, NETCATCH_PART_DNS6};
+#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+
+struct network {
+	struct netcatch *netcatch;
+	bool is_open;
+	struct exec_names *names;
+	struct loop_io *ios[N_WATCHED]; /* NULL: a gateway looks at them, or nobody for now */
+	struct loop_timer *retry;
+	int retry_ms;
+	struct gateway_process *gateway; /* NULL: none runs */
+	int64_t started_ns;
+	struct event_line *line;
+};
+
+static void start_gateway(struct supervisor *sup);
+
+/* ---- who looks at the sockets ---- */
+
+static void on_first_use(void *ctx, unsigned what)
+{
+	start_gateway(ctx);
+}
+
+static void watch(struct supervisor *sup)
+{
+	struct network *network = sup->network;
+
+	for (size_t i = 0; i < N_WATCHED; i++) {
+		int fd = netcatch_fd(network->netcatch, watched[i]);
+
+		if (fd >= 0)
+			network->ios[i] = loop_io_new(sup->loop, fd, LOOP_READ, on_first_use, sup);
+	}
+}
+
+static void look_away(struct network *network)
+{
+	for (size_t i = 0; i < N_WATCHED; i++)
+		loop_io_free(take(&network->ios[i]));
+}
+
+static bool is_used(const struct network *network)
+{
+	struct pollfd fds[N_WATCHED];
+
+	for (size_t i = 0; i < N_WATCHED; i++)
+		fds[i] = (struct pollfd){
+			.fd = netcatch_fd(network->netcatch, watched[i]), .events = POLLIN};
+	return poll(fds, N_WATCHED, 0) > 0;
+}
+
+/* ---- the gateway ---- */
+
+static int config_file(const struct supervisor *sup, struct err *err)
+{
+	scoped_fd int fd = memfd_create("gateway", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	scoped_str struct str text = {0};
+	struct jsonw j = jsonw_to(&text);
+	int r;
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "sandbox", sup->id);
+	jsonw_kint(&j, "start_ns", sandbox_start_ns(sup->sandbox));
+	jsonw_kint(&j, "uid", sandbox_gateway_id(sup->sandbox));
+	jsonw_key(&j, "network");
+	spec_network_write(&j, &sup->spec->network, false);
+	jsonw_object_end(&j);
+	r = fd < 0 ? -errno : fdio_write_all(fd, text.p, text.len);
+	if (r == 0 && fcntl(fd, F_ADD_SEALS,
+			      F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		r = -errno;
+	return r < 0 ? err_set(err, r, "write the gateway's configuration: %m") : take_fd(&fd);
+}
+
+static void on_frame(void *ctx, const struct gateway_frame *frame)
+{
+	struct supervisor *sup = ctx;
+	struct network *network = sup->network;
+	char hash[DIGEST_HEX_SIZE];
+
+	if (frame->type == GATEWAY_EVENT)
+		network_events_take(sup, network->names, frame, &network->line);
+	else if (frame->type == GATEWAY_BLOB)
+		(void)record_blob_put(sup->record, frame->rest.p, frame->rest.len,
+			hash); /* else no event names it */
+}
+
+static void retry_later(struct supervisor *sup)
+{
+	struct network *network = sup->network;
+	int64_t lived_ms = (clock_mono_ns() - network->started_ns) / CLOCK_NS_PER_MS;
+
+	if (lived_ms >= STEADY_MS || network->retry_ms == 0)
+		network->retry_ms = RETRY_MIN_MS;
+	else
+		network->retry_ms =
+			2 * network->retry_ms < RETRY_MAX_MS ? 2 * network->retry_ms : RETRY_MAX_MS;
+	loop_timer_set(network->retry, network->retry_ms);
+}
+
+static void on_end(void *ctx, const char *reason)
+{
+	struct supervisor *sup = ctx;
+
+	network_events_say_gateway(sup, "died", reason);
+	recorder_flush(sup->recorder, false);
+	gateway_process_free(take(&sup->network->gateway));
+	retry_later(sup);
+}
+
+static void on_retry(void *ctx)
+{
+	watch(ctx);
+}
+
+static int open_gateway(struct supervisor *sup, struct err *err)
+{
+	static const struct {
+		enum gateway_fd at;
+		enum netcatch_part part;
+	} handed[] = {
+		{GATEWAY_FD_TCP, NETCATCH_PART_TCP},
+		{GATEWAY_FD_UDP4, NETCATCH_PART_UDP4},
+		{GATEWAY_FD_UDP6, NETCATCH_PART_UDP6},
+		{GATEWAY_FD_DNS4, NETCATCH_PART_DNS4},
+		{GATEWAY_FD_DNS6, NETCATCH_PART_DNS6},
+		{GATEWAY_FD_RAW4, NETCATCH_PART_RAW4},
+		{GATEWAY_FD_RAW6, NETCATCH_PART_RAW6},
+		{GATEWAY_FD_FLOWS, NETCATCH_PART_FLOWS},
+		{GATEWAY_FD_OWNERS, NETCATCH_PART_OWNERS},
+		{GATEWAY_FD_RING, NETCATCH_PART_RING},
+		{GATEWAY_FD_REFUSED, NETCATCH_PART_REFUSED},
+	};
+	struct gateway_process_config config = {
+		.loop = sup->loop, .on_frame = on_frame, .on_end = on_end, .ctx = sup};
+	scoped_fd int config_fd = config_file(sup, err);
+
+	if (config_fd < 0)
+		return config_fd;
+	config.fds[GATEWAY_FD_CONFIG] = config_fd;
+	config.fds[GATEWAY_FD_SECRETS] = sup->secrets_fd;
+	config.fds[GATEWAY_FD_NETNS] = sandbox_netns_fd(sup->sandbox);
+	for (size_t i = 0; i < sizeof(handed) / sizeof(handed[0]); i++)
+		config.fds[handed[i].at] = netcatch_fd(sup->network->netcatch, handed[i].part);
+	return gateway_process_start(&config, &sup->network->gateway, err);
+}
+
+static void start_gateway(struct supervisor *sup)
+{
+	struct network *network = sup->network;
+	struct err err;
+
+	look_away(network);
+	network->started_ns = clock_mono_ns();
+	if (open_gateway(sup, &err) < 0) {
+		network_events_say_gateway(sup, "died", err.msg);
+		retry_later(sup);
+		return;
+	}
+	network_events_say_gateway(sup, "started", NULL);
+}
+
+/* ---- around the sandbox ---- */
+
+static void say_missing(struct supervisor *sup, const struct err *err)
+{
+	scoped_mem char *reason = mem_printf("the network is off: %s", err->msg);
+	struct event ev = {.kind = EVENT_TRACE_BLIND};
+
+	event_set_text(&ev, reason, reason);
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+void network_prepare(struct supervisor *sup)
+{
+	scoped_mem char *cache = mem_printf("%s/kernel-fields", sup->run_dir);
+
+	if (sup->spec->network.net == SPEC_NET_NONE)
+		return;
+	(void)path_make_all(
+		sup->run_dir, 0755); /* what cannot be kept there is asked for each time */
+	sup->network = new0(struct network);
+	sup->network->names = exec_names_new();
+	sup->network->netcatch = netcatch_start(cache);
+}
+
+void network_on_place(void *ctx, int netns_fd, int cgroup_fd)
+{
+	struct supervisor *sup = ctx;
+
+	if (sup->network)
+		netcatch_go_on(sup->network->netcatch, netns_fd, cgroup_fd);
+}
+
+void network_open(struct supervisor *sup)
+{
+	struct network *network = sup->network;
+	struct err err;
+
+	if (!network)
+		return;
+	if (netcatch_wait(network->netcatch, &err) < 0) {
+		say_missing(sup, &err);
+		network_free(sup);
+		return;
+	}
+	network->is_open = true;
+	network->retry = loop_timer_new(sup->loop, on_retry, sup);
+	watch(sup);
+}
+
+void network_add_exec(struct supervisor *sup, uint64_t cgroup_id, const char *exec_id)
+{
+	if (sup->network)
+		exec_names_add(sup->network->names, cgroup_id, exec_id);
+}
+
+void network_end_exec(struct supervisor *sup, uint64_t cgroup_id)
+{
+	if (sup->network)
+		exec_names_end(sup->network->names, cgroup_id);
+}
+
+static bool settle(struct supervisor *sup, int deadline_ms)
+{
+	struct network *network = sup->network;
+
+	if (!network || !network->is_open)
+		return true;
+	if (!network->gateway && !is_used(network))
+		return true;
+	if (!network->gateway && network->ios[0])
+		start_gateway(sup);
+	return network->gateway && gateway_process_flush(network->gateway, deadline_ms) == 0;
+}
+
+bool network_settle(struct supervisor *sup)
+{
+	return settle(sup, SETTLE_MS);
+}
+
+void network_rules_changed(struct supervisor *sup)
+{
+	scoped_str struct str text = {0};
+	struct jsonw j = jsonw_to(&text);
+	struct gateway_frame frame = {.type = GATEWAY_RULES};
+
+	if (!sup->network || !sup->network->gateway)
+		return; /* it is given the spec as it is then */
+	spec_network_write(&j, &sup->spec->network, false);
+	frame.rest = str_slice(&text);
+	gateway_process_send(sup->network->gateway, &frame);
+}
+
+void network_stop(struct supervisor *sup)
+{
+	struct network *network = sup->network;
+
+	if (!network || !network->is_open)
+		return;
+	(void)settle(sup,
+		LAST_SETTLE_MS); /* the record says where a slice is not whole; here nothing waits */
+	look_away(network);
+	gateway_process_free(take(&network->gateway));
+}
+
+void network_free(struct supervisor *sup)
+{
+	struct network *network = take(&sup->network);
+
+	if (!network)
+		return;
+	look_away(network);
+	gateway_process_free(network->gateway);
+	loop_timer_free(network->retry);
+	netcatch_free(network->netcatch);
+	exec_names_free(network->names);
+	event_line_free(network->line);
+	free(network);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One sandbox's network: catches what leaves it (src/netcatch), and starts the gateway that everything then goes through when
+ * something does for the first time: a command without a network pays for no process. When the gateway dies its
+ * connections are reset, nothing gets out, and the next use starts another one. */
+#ifndef SUPERVISOR_NETWORK_H
+#define SUPERVISOR_NETWORK_H
+
+#include "supervisor/supervisor_internal.h"
+
+/* In this order around sandbox_create(): what takes time begins before it, on a thread; network_on_place is its
+ * on_place (ctx: the supervisor), and does nothing where the spec asks for no network. */
+void network_prepare(struct supervisor *sup);
+void network_on_place(void *ctx, int netns_fd, int cgroup_fd);
+/* Where the host cannot give what the spec asks for the sandbox has loopback alone, and its record says so. */
+void network_open(struct supervisor *sup);
+
+void network_add_exec(struct supervisor *sup, uint64_t cgroup_id, const char *exec_id);
+void network_end_exec(struct supervisor *sup, uint64_t cgroup_id); /* nothing runs in it any more */
+/* Everything that has happened on the network up to now is in the record when this returns true. Waits 100 ms at most. */
+bool network_settle(struct supervisor *sup);
+/* The rules of the spec have changed. */
+void network_rules_changed(struct supervisor *sup);
+
+void network_stop(struct supervisor *sup); /* what is left to tell, then ends the gateway */
+void network_free(struct supervisor *sup);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network_events.h"
+
+#include "util/clock.h"
+
+static bool is_gateways(enum event_kind kind)
+{
+	if (kind == EVENT_NET_GATEWAY || kind == EVENT_NET_RULES)
+		return false; /* ours */
+	return slice_starts(slice_of(event_kind_name(kind)), "net.") ||
+	       kind == EVENT_SECRET_MISUSE || kind == EVENT_HINT || kind == EVENT_TRACE_BLIND;
+}
+
+/* A time that has not come yet would be one of its own making. */
+static int64_t time_of(const struct supervisor *sup, int64_t told_ns)
+{
+	int64_t now_ns = clock_mono_ns() - sandbox_start_ns(sup->sandbox);
+
+	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
+}
+
+void network_events_take(struct supervisor *sup, const struct exec_names *names,
+	const struct gateway_frame *frame, struct event_line **line)
+{
+	struct event ev;
+	const char *exec;
+
+	if (event_json_read(frame->rest, line, NULL) < 0)
+		return;
+	ev = *event_json_get(*line);
+	if (!is_gateways(ev.kind))
+		return;
+	exec = exec_names_find(names, frame->id);
+	ev.exec = slice_of(exec);
+	ev.guest_ns = time_of(sup, ev.guest_ns);
+	ev.seq = 0;
+	ev.wall_ms = 0;
+	ev.sandbox = (struct slice){0};
+	ev.internal = false;
+	sink_emit(recorder_sink(sup->recorder), &ev);
+}
+
+void network_events_say_gateway(struct supervisor *sup, const char *what, const char *reason)
+{
+	struct event ev = {.kind = EVENT_NET_GATEWAY};
+
+	event_set_text(&ev, what, what);
+	event_set_text(&ev, reason, reason);
+	recorder_emit_now(sup->recorder, &ev);
+}
