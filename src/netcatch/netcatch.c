@@ -21,10 +21,7 @@ struct netcatch {
 	char *cache;
 	pthread_t thread;
 	bool is_running;
-	pthread_mutex_t lock; /* of what stands below */
-	pthread_cond_t changed;
 	int netns_fd, cgroup_fd;
-	bool can_go_on, is_given_up;
 	int r; /* what came of it */
 	struct err err;
 };
@@ -58,18 +55,6 @@ static int tie_sockets(struct netcatch *netcatch, struct err *err)
 	return r < 0 ? err_set(err, r, "enter the gateway's sockets in their map: %m") : 0;
 }
 
-static bool wait_for_place(struct netcatch *netcatch)
-{
-	bool can_go_on;
-
-	pthread_mutex_lock(&netcatch->lock);
-	while (!netcatch->can_go_on && !netcatch->is_given_up)
-		pthread_cond_wait(&netcatch->changed, &netcatch->lock);
-	can_go_on = !netcatch->is_given_up;
-	pthread_mutex_unlock(&netcatch->lock);
-	return can_go_on;
-}
-
 static int make(struct netcatch *netcatch)
 {
 	struct err *err = &netcatch->err;
@@ -80,8 +65,6 @@ static int make(struct netcatch *netcatch)
 	r = netcatch_load(&netcatch->object, &fields, err);
 	if (r < 0)
 		return r;
-	if (!wait_for_place(netcatch))
-		return -ECANCELED;
 	r = open_inside(netcatch, err);
 	if (r == 0)
 		r = tie_sockets(netcatch, err);
@@ -96,21 +79,19 @@ static void *run(void *arg)
 	struct netcatch *netcatch = arg;
 
 	netcatch->r = make(netcatch);
-	scoped_close(&netcatch->netns_fd);
-	scoped_close(&netcatch->cgroup_fd);
 	return NULL;
 }
 
-struct netcatch *netcatch_start(const char *cache)
+struct netcatch *netcatch_start(const struct netcatch_config *config)
 {
 	struct netcatch *netcatch = new0(struct netcatch);
 
 	netcatch_object_init(&netcatch->object);
 	netcatch_sockets_init(&netcatch->sockets);
-	netcatch->netns_fd = netcatch->cgroup_fd = -1;
-	netcatch->cache = mem_dup(cache);
-	pthread_mutex_init(&netcatch->lock, NULL);
-	pthread_cond_init(&netcatch->changed, NULL);
+	netcatch->cache = mem_dup(config->cache);
+	/* Where this fails, so does what follows. */
+	netcatch->netns_fd = fcntl(config->netns_fd, F_DUPFD_CLOEXEC, 0);
+	netcatch->cgroup_fd = fcntl(config->cgroup_fd, F_DUPFD_CLOEXEC, 0);
 	netcatch->r = -pthread_create(&netcatch->thread, NULL, run, netcatch);
 	netcatch->is_running = netcatch->r == 0;
 	if (!netcatch->is_running)
@@ -118,27 +99,11 @@ struct netcatch *netcatch_start(const char *cache)
 	return netcatch;
 }
 
-static void tell(struct netcatch *netcatch, bool *what)
-{
-	pthread_mutex_lock(&netcatch->lock);
-	*what = true;
-	pthread_cond_signal(&netcatch->changed);
-	pthread_mutex_unlock(&netcatch->lock);
-}
-
 static void join(struct netcatch *netcatch)
 {
 	if (netcatch->is_running)
 		pthread_join(netcatch->thread, NULL);
 	netcatch->is_running = false;
-}
-
-void netcatch_go_on(struct netcatch *netcatch, int netns_fd, int cgroup_fd)
-{
-	netcatch->netns_fd =
-		fcntl(netns_fd, F_DUPFD_CLOEXEC, 0); /* where this fails, so does what follows */
-	netcatch->cgroup_fd = fcntl(cgroup_fd, F_DUPFD_CLOEXEC, 0);
-	tell(netcatch, &netcatch->can_go_on);
 }
 
 int netcatch_wait(struct netcatch *netcatch, struct err *err)
@@ -153,12 +118,11 @@ void netcatch_free(struct netcatch *netcatch)
 {
 	if (!netcatch)
 		return;
-	tell(netcatch, &netcatch->is_given_up);
 	join(netcatch);
+	scoped_close(&netcatch->netns_fd);
+	scoped_close(&netcatch->cgroup_fd);
 	netcatch_object_done(&netcatch->object);
 	netcatch_sockets_close(&netcatch->sockets);
-	pthread_cond_destroy(&netcatch->changed);
-	pthread_mutex_destroy(&netcatch->lock);
 	free(netcatch->cache);
 	free(netcatch);
 }

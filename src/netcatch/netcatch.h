@@ -14,13 +14,16 @@
 
 struct netcatch;
 
+struct netcatch_config {
+	int netns_fd;      /* of the sandbox; borrowed for the call */
+	int cgroup_fd;     /* the group all of it is in; likewise */
+	const char *cache; /* a file for what is asked of the kernel once (netcatch_fields.h) */
+};
+
 /* Takes the rights to administer the namespace and to load programs (CAP_SYS_ADMIN, NET_ADMIN, NET_RAW, BPF, PERFMON);
- * nothing after netcatch_wait() takes any. cache is a file for what is asked of the kernel once (netcatch_fields.h).
- * The caller owns what it returns. */
-struct netcatch *netcatch_start(const char *cache);
-/* Then, as soon as they are there: the sandbox's network namespace and the group all of it is in; borrowed for the
- * call. */
-void netcatch_go_on(struct netcatch *netcatch, int netns_fd, int cgroup_fd);
+ * nothing after netcatch_wait() takes any. Until then no process is to be cloned that goes on in this program: it would
+ * lack the thread. The caller owns what it returns. */
+struct netcatch *netcatch_start(const struct netcatch_config *config);
 /* Before anything runs in the group. 0, or why it cannot be had. */
 int netcatch_wait(struct netcatch *netcatch, struct err *err);
 void netcatch_free(struct netcatch *netcatch); /* at any time */

@@ -9,13 +9,9 @@ struct netcatch {
 	char unused;
 };
 
-struct netcatch *netcatch_start(const char *cache)
+struct netcatch *netcatch_start(const struct netcatch_config *config)
 {
 	return new0(struct netcatch);
-}
-
-void netcatch_go_on(struct netcatch *netcatch, int netns_fd, int cgroup_fd)
-{
 }
 
 int netcatch_wait(struct netcatch *netcatch, struct err *err)

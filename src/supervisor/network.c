@@ -201,23 +201,22 @@ static void say_missing(struct supervisor *sup, const struct err *err)
 
 void network_prepare(struct supervisor *sup)
 {
-	scoped_mem char *cache = mem_printf("%s/kernel-fields", sup->run_dir);
-
 	if (sup->spec->network.net == SPEC_NET_NONE)
 		return;
 	(void)path_make_all(
 		sup->run_dir, 0755); /* what cannot be kept there is asked for each time */
 	sup->network = new0(struct network);
 	sup->network->names = exec_names_new();
-	sup->network->netcatch = netcatch_start(cache);
 }
 
 void network_on_place(void *ctx, int netns_fd, int cgroup_fd)
 {
 	struct supervisor *sup = ctx;
+	scoped_mem char *cache = mem_printf("%s/kernel-fields", sup->run_dir);
+	struct netcatch_config config = {
+		.netns_fd = netns_fd, .cgroup_fd = cgroup_fd, .cache = cache};
 
-	if (sup->network)
-		netcatch_go_on(sup->network->netcatch, netns_fd, cgroup_fd);
+	sup->network->netcatch = netcatch_start(&config);
 }
 
 void network_open(struct supervisor *sup)

@@ -7,8 +7,8 @@
 
 #include "supervisor/supervisor_internal.h"
 
-/* In this order around sandbox_create(): what takes time begins before it, on a thread; network_on_place is its
- * on_place (ctx: the supervisor), and does nothing where the spec asks for no network. */
+/* In this order: before sandbox_create(); its on_place (ctx: the supervisor) where sup->network is there, which it is when
+ * the spec asks for one; after it. */
 void network_prepare(struct supervisor *sup);
 void network_on_place(void *ctx, int netns_fd, int cgroup_fd);
 /* Where the host cannot give what the spec asks for the sandbox has loopback alone, and its record says so. */

@@ -421,6 +421,14 @@ static void open_group(struct place *place)
 	memcpy(&place->group_id, handle.head.f_handle, sizeof(place->group_id));
 }
 
+static struct netcatch *start_catching(const struct place *place)
+{
+	struct netcatch_config config = {
+		.netns_fd = place->netns_fd, .cgroup_fd = place->group_fd, .cache = place->cache};
+
+	return netcatch_start(&config);
+}
+
 static int open_place(void **state)
 {
 	struct place *place = new0(struct place);
@@ -429,8 +437,7 @@ static int open_place(void **state)
 	place->cache = mem_printf("/tmp/cloche-test-fields-%d", (int)getpid());
 	place->netns_fd = open_netns();
 	open_group(place);
-	place->netcatch = netcatch_start(place->cache);
-	netcatch_go_on(place->netcatch, place->netns_fd, place->group_fd);
+	place->netcatch = start_catching(place);
 	if (netcatch_wait(place->netcatch, &err) < 0 ||
 		ring_open(fcntl(part(place, NETCATCH_PART_RING), F_DUPFD_CLOEXEC, 0), &place->ring,
 			&err) < 0)
@@ -455,12 +462,12 @@ static int close_place(void **state)
 	return 0;
 }
 
-/* Given up before it got a place: nothing stays, nobody waits. */
+/* Given up while it is being made. */
 static void test_can_be_given_up(void **state)
 {
 	struct place *place = *state;
 
-	netcatch_free(netcatch_start(place->cache));
+	netcatch_free(start_catching(place));
 }
 
 #define IN_PLACE(test) cmocka_unit_test_setup_teardown(test, open_place, close_place)

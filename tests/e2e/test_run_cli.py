@@ -178,7 +178,7 @@ def test_markdown_file(cloche, tmp_path):
 	(['run', '--net', 'sideways', '--', '/bin/true'], 2, 'sideways'),
 	(['run', '--net', 'none', '--ask', '--', '/bin/true'], None, '--ask'),
 	(['run', '--deny', 'a b c', '--', '/bin/true'], 2, 'deny'),
-	(['run', '--allow', 'example.com:http', '--', '/bin/true'], None, 'example.com:http'),
+	(['run', '--allow', 'example.com:http', '--', '/bin/true'], 2, 'example.com:http'),
 	(['run', '--allow', '@nosuchset', '--', '/bin/true'], None, '@nosuchset'),
 	(['run', '--secret', 'NO_SUCH_KEY@a.example', '--', '/bin/true'], None, 'NO_SUCH_KEY'),
 	(['run', '--secret', 'PATH@a.example', '--allow', 'b.example', '--', '/bin/true'], None, 'PATH'),
