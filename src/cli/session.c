@@ -124,6 +124,18 @@ static int launch(struct session *session, const struct spec *spec, struct err *
 	return 0;
 }
 
+static int wake_key(const struct session *session, struct err *err)
+{
+	int r = hostkey_warm(session->key);
+
+	if (r == -EKEYREJECTED)
+		return err_set(err, r,
+			"'%s/host.pub' is another key's than host.key: put the right one back, or "
+			"remove it and it is made anew",
+			session->cli->state_dir);
+	return r < 0 ? err_set(err, r, "use the host key: %m") : 0;
+}
+
 int session_start(
 	struct session *session, const struct cli *cli, const struct spec *spec, struct err *err)
 {
@@ -136,10 +148,10 @@ int session_start(
 	if (r == 0)
 		r = launch(session, spec, err);
 	if (r == 0) {
-		/* While it is being made we have the time to wake the key; the first signature says
-		 * what is wrong with it. */
-		(void)hostkey_warm(session->key);
-		r = take_answer(session, NULL, err);
+		/* While it is being made we have the time to wake the key. */
+		r = wake_key(session, err);
+		if (r == 0)
+			r = take_answer(session, NULL, err);
 	}
 	if (r < 0) {
 		session_done(session);

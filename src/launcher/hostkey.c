@@ -42,7 +42,8 @@ static const struct pem_form public_form = {
 struct hostkey {
 	unsigned char seed[KEY_LEN], public[KEY_LEN];
 	char public_b64[48], fingerprint[FP_BYTES * 3];
-	EVP_PKEY *pkey; /* once warm */
+	bool has_public; /* read or derived */
+	EVP_PKEY *pkey;  /* once warm */
 	EVP_MD_CTX *ctx;
 };
 
@@ -136,14 +137,19 @@ static int read_or_make_seed(int dirfd, unsigned char ret_seed[KEY_LEN])
 	return r < 0 ? r : read_key_file(dirfd, KEY_NAME, &secret_form, ret_seed);
 }
 
-static int derive_public(struct hostkey *key)
+/* Of the secret one; what host.pub said must be the same, or nobody could check what is signed. */
+static int check_public(struct hostkey *key)
 {
+	unsigned char public[KEY_LEN];
 	size_t len = KEY_LEN;
-	int r = hostkey_warm(key);
 
-	if (r == 0 && EVP_PKEY_get_raw_public_key(key->pkey, key->public, &len) != 1)
-		r = -EIO;
-	return r;
+	if (EVP_PKEY_get_raw_public_key(key->pkey, public, &len) != 1)
+		return -EIO;
+	if (key->has_public && memcmp(key->public, public, KEY_LEN) != 0)
+		return -EKEYREJECTED;
+	memcpy(key->public, public, KEY_LEN);
+	key->has_public = true;
+	return 0;
 }
 
 static int read_or_make_public(struct hostkey *key, int dirfd)
@@ -151,9 +157,10 @@ static int read_or_make_public(struct hostkey *key, int dirfd)
 	scoped_str struct str text = {0};
 	int r = read_key_file(dirfd, PUB_NAME, &public_form, key->public);
 
+	key->has_public = r == 0;
 	if (r == 0)
 		return 0;
-	r = derive_public(key);
+	r = hostkey_warm(key);
 	if (r < 0)
 		return r;
 	write_pem(&public_form, key->public, &text);
@@ -217,7 +224,7 @@ int hostkey_warm(struct hostkey *key)
 	size_t len = SIG_LEN;
 
 	if (key->pkey)
-		return 0;
+		return check_public(key);
 	wake_openssl();
 	key->ctx = EVP_MD_CTX_new();
 	key->pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, key->seed, KEY_LEN);
@@ -227,7 +234,7 @@ int hostkey_warm(struct hostkey *key)
 	if (EVP_DigestSignInit(key->ctx, NULL, NULL, NULL, key->pkey) != 1 ||
 		EVP_DigestSign(key->ctx, signature, &len, (const unsigned char *)"", 0) != 1)
 		return -EIO;
-	return 0;
+	return check_public(key);
 }
 
 const char *hostkey_public_b64(const struct hostkey *key)

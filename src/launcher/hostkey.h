@@ -16,7 +16,8 @@ struct hostkey;
 int hostkey_open(const char *state_dir, struct hostkey **ret_key, struct err *err);
 void hostkey_free(struct hostkey *key);
 SCOPED_TYPE(hostkey)
-int hostkey_warm(struct hostkey *key); /* -EIO where OpenSSL refuses */
+/* -EIO where OpenSSL refuses; -EKEYREJECTED where host.pub is not host.key's: nothing is signed then. */
+int hostkey_warm(struct hostkey *key);
 
 const char *hostkey_public_b64(const struct hostkey *key); /* the 32 bytes of RFC 8032 */
 const char *hostkey_fingerprint(

@@ -65,12 +65,8 @@ static int sign(int sock, struct hostkey *key, const char *state_dir, const char
 	r = enter(state_dir, sandbox, &head, err);
 	if (r == 0 && hostkey_sign(key, text.p, text.len, &signature) < 0)
 		r = err_set(err, -EIO, "sign a head of '%s' with the host key", sandbox);
-	if (r < 0) {
-		(void)answer(
-			sock, key, slice_of(""), "the launcher could not sign"); /* r says more */
-		return r;
-	}
-	return answer(sock, key, str_slice(&signature), NULL);
+	return r < 0 ? answer(sock, key, slice_of(""), err->msg)
+	             : answer(sock, key, str_slice(&signature), NULL);
 }
 
 int seal_serve_one(

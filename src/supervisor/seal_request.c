@@ -29,7 +29,7 @@ int seal_request_keep(int sock, struct record *record, const struct record_head 
 	char answer[ANSWER_SIZE];
 	ssize_t n = recv(sock, answer, sizeof(answer), 0);
 	json_t *json = n > 0 ? json_loadb(answer, (size_t)n, 0, NULL) : NULL;
-	int r = -EPIPE;
+	int r = n > 0 ? -EKEYREJECTED : -EPIPE;
 
 	if (member(json, "signature") && member(json, "key") && member(json, "fingerprint"))
 		r = record_put_seal(record, head, member(json, "signature"),

@@ -31,9 +31,13 @@ static void give_up(struct sealer *sealer)
 
 static void keep(struct sealer *sealer)
 {
+	int r = seal_request_keep(sealer->sock, sealer->sup->record, &sealer->asked);
+
 	sealer->is_waiting = false;
-	if (seal_request_keep(sealer->sock, sealer->sup->record, &sealer->asked) < 0)
+	if (r == -EPIPE)
 		give_up(sealer);
+	else if (r < 0)
+		sealer_poke(sealer); /* a full disk, a ledger that cannot be written: it may pass */
 }
 
 static void on_answer(void *ctx, unsigned what)

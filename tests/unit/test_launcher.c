@@ -37,6 +37,26 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static void test_public_key_of_another(void **state)
+{
+	scoped_mem char *secret = mem_printf("%s/host.key", (char *)*state);
+	scoped_mem char *public = mem_printf("%s/host.pub", (char *)*state);
+	scoped(hostkey) struct hostkey *key = NULL;
+	scoped_str struct str signature = {0};
+	struct err err;
+
+	assert_int_equal(hostkey_open(*state, &key, &err), 0);
+	hostkey_free(take(&key));
+	unlink(secret);
+	assert_int_equal(hostkey_open(*state, &key, &err), 0);
+	assert_int_equal(hostkey_warm(key), -EKEYREJECTED);
+	assert_int_equal(hostkey_sign(key, "x", 1, &signature), -EKEYREJECTED);
+	hostkey_free(take(&key));
+	unlink(public);
+	assert_int_equal(hostkey_open(*state, &key, &err), 0);
+	assert_int_equal(hostkey_warm(key), 0);
+}
+
 /* RFC 8032, 7.1, test 2: a key, a message of one byte, its signature. */
 static void test_known_signature(void **state)
 {
@@ -193,6 +213,7 @@ static void test_seal(void **state)
 {
 	struct record_head head = {.seq = 12, .events = 12, .end = RECORD_FINAL};
 	scoped_str struct str text = {0}, answer = {0}, seen = {0}, want = {0}, signature = {0};
+	scoped_mem char *ledger = mem_printf("%s/ledger.jsonl", (char *)*state);
 	scoped(hostkey) struct hostkey *key = NULL;
 	struct err err;
 	int pair[2];
@@ -213,6 +234,15 @@ static void test_seal(void **state)
 	assert_string_equal(answer.p, "{\"error\":\"this head is another sandbox's\"}");
 	ask(state, key, pair, "cloche record 1\n", &answer);
 	assert_string_equal(answer.p, "{\"error\":\"this is no head of a record\"}");
+	unlink(ledger);
+	assert_int_equal(mkdir(ledger, 0700), 0);
+	str_reset(&text);
+	record_head_text(&head, "sb_a", &text);
+	ask(state, key, pair, text.p, &answer); /* and goes on serving */
+	assert_true(slice_starts(str_slice(&answer), "{\"error\":"));
+	rmdir(ledger);
+	ask(state, key, pair, text.p, &answer);
+	assert_string_equal(answer.p, want.p);
 	close(pair[0]);
 	assert_int_equal(seal_serve_one(pair[1], key, *state, "sb_a", &err), -EPIPE);
 	close(pair[1]);
@@ -226,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_known_signature, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_key_is_made_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_public_key_of_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ledger, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_ledger_tampered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_seal, set_up, tear_down),
