@@ -31,7 +31,7 @@ static bool is_alive(const struct cli *cli, const char *id)
 	return client_connect(cli->state_dir, id, &client, NULL) == 0;
 }
 
-static int lock(const char *dir, int *ret_fd, struct err *err)
+int pending_lock(const char *dir, int *ret_fd, struct err *err)
 {
 	scoped_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -60,7 +60,7 @@ static void keep_what_is_there(struct pending *pending)
 
 static int read_set(struct pending *pending, const char *dir, bool to_write, struct err *err)
 {
-	int r = to_write ? lock(dir, &pending->lock_fd, err) : 0;
+	int r = to_write ? pending_lock(dir, &pending->lock_fd, err) : 0;
 
 	if (r == 0)
 		r = change_set_open(dir, &pending->set, err);

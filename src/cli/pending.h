@@ -19,6 +19,10 @@ struct pending {
 	int lock_fd;
 };
 
+/* Keeps others from writing to a change set, until the descriptor is closed: -EBUSY where one does, -ENOENT where
+ * there is no such set. */
+int pending_lock(const char *dir, int *ret_fd, struct err *err);
+
 /* Finds the sandbox, refuses another user's, and reads what changed. to_write: needs root, and keeps others from
  * writing meanwhile. Release with pending_done() whatever it returned. */
 int pending_open(const struct cli *cli, const char *name, bool to_write, struct pending *ret,

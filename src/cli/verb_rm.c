@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/life.h"
+#include "cli/pending.h"
 #include "cli/records.h"
 #include "cli/verb.h"
 #include "control/client.h"
@@ -43,6 +44,18 @@ static int remove_tree(const struct cli *cli, const char *kind, const char *id, 
 	return r < 0 ? err_set(err, r, "remove '%s': %m", path) : 0;
 }
 
+/* An apply that has read a set would take its files' end for their removal. */
+static int remove_changes(const struct cli *cli, const char *id, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/changes/%s", cli->state_dir, id);
+	scoped_fd int lock = -1;
+	int r = pending_lock(path, &lock, err);
+
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? r : remove_tree(cli, "changes", id, err);
+}
+
 /* Who, what, and where the record stood: before it goes. */
 static int enter_tombstone(const struct cli *cli, const char *id, struct err *err)
 {
@@ -73,7 +86,7 @@ static int remove_one(
 	if (r == 0)
 		r = remove_tree(cli, "layers", id, err);
 	if (r == 0 && (o->changes || o->record))
-		r = remove_tree(cli, "changes", id, err);
+		r = remove_changes(cli, id, err);
 	if (r < 0 || !o->record)
 		return r;
 	r = enter_tombstone(cli, id, err);

@@ -399,6 +399,9 @@ int running_start(
 	if (sup->is_paused)
 		return err_set(err, -EBUSY, "sandbox %s is paused: `cloche wake %s` first", sup->id,
 			sup->id);
+	if (conn && conn_tag(conn) && !(*spec)->detach)
+		return err_set(err, -EBUSY,
+			"this connection is attached to a command already: take another one");
 	sweep(sup);
 	if (sup->n_execs >= SUPERVISOR_MAX_EXECS)
 		return err_set(err, -EAGAIN, "%d commands run in this sandbox already",
