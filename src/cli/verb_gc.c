@@ -13,11 +13,11 @@
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
-	int r = mend_all(cli->state_dir, cli->run_dir, 0, err), removed = 0;
+	int r = mend_all(cli->state_dir, cli->run_dir, 0, err);
+	int removed = path_remove_all(AT_FDCWD, trash);
 
-	if (r >= 0)
-		removed = path_remove_all(AT_FDCWD, trash);
-	if (removed < 0 && removed != -ENOTEMPTY) /* a sandbox that ends meanwhile adds to it */
+	if (r >= 0 && removed < 0 &&
+		removed != -ENOTEMPTY) /* a sandbox that ends meanwhile adds to it */
 		r = err_set(err, removed, "remove '%s': %m", trash);
 	if (r < 0)
 		return r;

@@ -14,6 +14,7 @@
 #include "sandbox/sandbox.h"
 #include "supervisor/seal_request.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -22,12 +23,15 @@ struct salvage {
 	struct event_sink sink; /* first: emit gets back from it */
 	struct record *record;
 	int64_t last_guest_ns;
+	bool has_stopped; /* in the record */
 };
 
 static void emit(struct event_sink *sink, struct event *ev)
 {
 	struct salvage *salvage = (struct salvage *)sink;
 
+	if (!salvage->record)
+		return; /* nowhere to put what a ring holds */
 	if (ev->guest_ns == 0)
 		ev->guest_ns = salvage->last_guest_ns;
 	if (ev->wall_ms == 0)
@@ -47,7 +51,7 @@ static void free_starts(struct map *open)
 }
 
 /* Execs that have a start and no end, by id; the row number is the value. */
-static struct map *open_starts(const char *record_dir, int64_t *ret_last_guest_ns)
+static struct map *open_starts(const char *record_dir, struct salvage *salvage)
 {
 	scoped(reader) struct reader *reader = NULL;
 	struct map *open = map_new();
@@ -57,8 +61,10 @@ static struct map *open_starts(const char *record_dir, int64_t *ret_last_guest_n
 	if (reader_open(record_dir, &reader, &err) < 0)
 		return open;
 	while (reader_next(reader, &ev, &err) > 0) {
-		*ret_last_guest_ns =
-			ev->guest_ns > *ret_last_guest_ns ? ev->guest_ns : *ret_last_guest_ns;
+		if (ev->guest_ns > salvage->last_guest_ns)
+			salvage->last_guest_ns = ev->guest_ns;
+		if (ev->kind == EVENT_SANDBOX_STOPPED)
+			salvage->has_stopped = true;
 		if (ev->kind == EVENT_EXEC_START) {
 			int64_t *id = mem_copy(&ev->id, sizeof(ev->id));
 
@@ -87,6 +93,7 @@ static void say_interrupted(struct salvage *salvage, struct map *open)
 	}
 }
 
+/* Where the end stands there already, only its seal is missing, or a mender before us came that far. */
 static void say_cut(struct salvage *salvage)
 {
 	struct record_mend mend = record_get_mend(salvage->record);
@@ -97,9 +104,11 @@ static void say_cut(struct salvage *salvage)
 			(unsigned long long)mend.torn_bytes, (unsigned long long)mend.lost);
 
 	event_set_text(&blind, reason, reason);
-	emit(&salvage->sink, &blind);
+	if (!salvage->has_stopped || mend.torn_bytes > 0 || mend.lost > 0)
+		emit(&salvage->sink, &blind);
 	event_set_text(&stopped, reason, "interrupted");
-	emit(&salvage->sink, &stopped);
+	if (!salvage->has_stopped)
+		emit(&salvage->sink, &stopped);
 }
 
 static bool has_ended(const char *record_dir)
@@ -110,6 +119,15 @@ static bool has_ended(const char *record_dir)
 	return reader_open(record_dir, &reader, &ignored) == 0 && reader_has_ended(reader);
 }
 
+/* None: killed before it had one, or while it cleared away behind its last seal. Else another try would find the
+ * same: no header after a power cut, or no file of ours where the owner of the record put something else. Verify
+ * tells what is wrong with it. */
+static bool is_beyond_mending(int r)
+{
+	return r == -ENOENT || r == -EBADMSG || r == -EINVAL || r == -ELOOP || r == -ENOTDIR ||
+	       r == -EISDIR || r == -ENXIO;
+}
+
 static int mend_record(const struct salvage_config *config, const char *record_dir, struct err *err)
 {
 	struct salvage salvage = {.sink.emit = emit};
@@ -117,11 +135,15 @@ static int mend_record(const struct salvage_config *config, const char *record_d
 	struct map *open;
 	int r = has_ended(record_dir) ? -ENOENT : record_reopen(record_dir, &salvage.record, err);
 
-	if (r == -ENOENT)
-		return 0; /* killed before it had one, or while it cleared away behind its last seal */
-	if (r < 0)
+	if (r < 0 && !is_beyond_mending(r))
 		return r;
-	open = open_starts(record_dir, &salvage.last_guest_ns);
+	if (r < 0) {
+		if (r != -ENOENT)
+			log_warn("the record of %s stays as it is: %s", config->id, err->msg);
+		(void)observer_salvage(pins, config->id, &salvage.sink, err); /* as below */
+		return 0;
+	}
+	open = open_starts(record_dir, &salvage);
 	(void)observer_salvage(
 		pins, config->id, &salvage.sink, err); /* no ring: nothing waits in it */
 	say_interrupted(&salvage, open);

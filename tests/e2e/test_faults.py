@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts killed at bad moments, full disks, crowds: the record stays readable and nothing stays behind."""
+import base64
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -296,3 +300,126 @@ def test_interrupt_ends_the_run_and_keeps_the_record(own_cloche, tmp_path):
 	own_cloche.check_clean()
 	sandbox = (tmp_path / 'id').read_text().strip()
 	assert own_cloche.call('verify', sandbox).code == 0
+
+
+@contextlib.contextmanager
+def ledger_away(cloche):
+	"""Nothing can be entered meanwhile, so nothing is signed."""
+	ledger, aside = cloche.state / 'ledger.jsonl', cloche.state / 'aside'
+	ledger.rename(aside)
+	ledger.mkdir()
+	yield
+	ledger.rmdir()
+	aside.rename(ledger)
+
+
+def sealed_seq(cloche, sandbox):
+	seal = cloche.state / 'records' / sandbox / 'seal.json'
+	return json.loads(seal.read_text())['seq'] if seal.exists() else 0
+
+
+def test_signing_goes_on_after_heads_that_could_not_be_signed(own_cloche):
+	box = own_cloche.create()
+	box.sh('true')
+	wait_for(lambda: sealed_seq(own_cloche, box.id), 'a first seal')
+	with ledger_away(own_cloche):
+		before = sealed_seq(own_cloche, box.id)
+		box.sh('true')
+		time.sleep(3)  # a head is due every 2 s
+		assert sealed_seq(own_cloche, box.id) == before
+	wait_for(lambda: sealed_seq(own_cloche, box.id) > before, 'the next seal')
+	assert own_cloche.call('stop', box.id).code == 0
+	verified = own_cloche.call('verify', box.id)
+	assert verified.code == 0, verified
+	assert not own_cloche.left_behind()
+
+
+def test_mending_that_failed_is_taken_up_without_a_second_end(own_cloche):
+	box = own_cloche.create('--trace')
+	box.sh('true')
+	kill_and_wait(box.supervisor()[0])
+	leftover = own_cloche.state / 'trash' / 'sb_x' / 'folder'
+	leftover.mkdir(parents=True)
+	with ledger_away(own_cloche):
+		for _ in range(2):
+			assert own_cloche.call('gc').code != 0
+		assert not leftover.exists()
+	assert own_cloche.call('gc').code == 0
+	kinds = [event['kind'] for event in check_record(own_cloche, box.id)]
+	assert kinds.count('sandbox.stopped') == 1
+	assert kinds.count('trace.blind') == 1
+	assert own_cloche.call('verify', box.id).code == 0
+
+
+@pytest.mark.parametrize('harm', ['no header', 'a link', 'a folder'])
+def test_record_that_cannot_be_mended_stays_and_is_let_go(own_cloche, harm):
+	box = own_cloche.create('--trace')
+	box.sh('true')
+	kill_and_wait(box.supervisor()[0])
+	log = own_cloche.state / 'records' / box.id / 'log.jsonl'
+	log.unlink()
+	if harm == 'no header':
+		log.touch()
+	elif harm == 'a link':
+		log.symlink_to('meta.json')
+	else:
+		log.mkdir()
+	assert own_cloche.call('gc').code == 0
+	assert not own_cloche.left_behind()
+	assert own_cloche.call('verify', box.id).code != 0
+
+
+def test_key_pair_that_does_not_match_is_refused(own_cloche):
+	assert own_cloche.call('run', '--', '/bin/true').code == 0
+	public = own_cloche.state / 'host.pub'
+	right = public.read_bytes()
+	wrong = bytearray(base64.b64decode(right.split(b'\n')[1]))
+	wrong[-1] ^= 1
+	public.write_bytes(b'-----BEGIN PUBLIC KEY-----\n' + base64.b64encode(wrong) + b'\n-----END PUBLIC KEY-----\n')
+	refused = own_cloche.call('run', '--', '/bin/true')
+	assert refused.code == 125 and 'host.pub' in refused.err and len(refused.err.splitlines()) == 1, refused
+	public.write_bytes(right)
+	assert own_cloche.call('gc').code == 0
+	assert own_cloche.call('verify', '--all').code == 0
+
+
+def test_changes_that_are_being_applied_are_not_removed(own_cloche):
+	here = own_cloche.cwd
+	box = own_cloche.create('-m', f'{here}:{here}:cow')
+	box.sh(f'echo new > {here}/f')
+	assert own_cloche.call('stop', box.id).code == 0
+	folder = own_cloche.state / 'changes' / box.id
+	fd = os.open(folder, os.O_RDONLY)
+	fcntl.flock(fd, fcntl.LOCK_EX)
+	refused = own_cloche.call('rm', '--changes', box.id)
+	assert refused.code != 0 and 'at work' in refused.err, refused
+	assert folder.exists()
+	os.close(fd)
+	assert own_cloche.call('rm', '--changes', box.id).code == 0
+	assert not folder.exists()
+
+
+def request(sock, **body):
+	text = json.dumps(body).encode()
+	sock.sendall(len(text).to_bytes(4, 'little') + b'J\0\0\0' + text)
+
+
+def answer(sock):
+	"""The next one: streams and messages are passed over."""
+	while True:
+		head = sock.recv(8, socket.MSG_WAITALL)
+		payload = sock.recv(int.from_bytes(head[:4], 'little'), socket.MSG_WAITALL)
+		if head[4:5] == b'J' and 'ok' in json.loads(payload):
+			return json.loads(payload)
+
+
+def test_second_command_on_an_attached_connection_is_refused(box):
+	with socket.socket(socket.AF_UNIX) as sock:
+		sock.connect(os.fspath(box.cloche.state / 'sandboxes' / box.id / 'control.sock'))
+		request(sock, request='exec', spec={'argv': ['/bin/cat']})
+		assert answer(sock)['ok'] is True
+		request(sock, request='exec', spec={'argv': ['/bin/cat']})
+		refused = answer(sock)
+		assert refused['ok'] is False and refused['errno'] == 'EBUSY', refused
+		request(sock, request='exec', spec={'argv': ['/bin/true'], 'detach': True})
+		assert answer(sock)['ok'] is True
