@@ -94,7 +94,7 @@ void bridge_end(struct bridge *bridge)
 
 void bridge_reset(struct bridge *bridge, const char *why)
 {
-	if (bridge->error.len == 0)
+	if (why && bridge->error.len == 0)
 		str_puts(&bridge->error, why);
 	done(bridge, true);
 }
@@ -111,19 +111,31 @@ static int failure(struct bridge_side *side)
 	return getsockopt(side->io.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? errno : error;
 }
 
-/* The program may leave as it likes; that its peer did is a failure. */
+/* The program may leave as it likes, and says so by its end before; that upstream does is a failure. */
+void bridge_fail(struct bridge *bridge, enum machine_side side, int positive_errno)
+{
+	if (side == MACHINE_SERVER) {
+		bridge->failed = true;
+		str_printf(&bridge->error, "upstream: %s", event_errno_name(positive_errno));
+	} else if (!bridge->client_ended && bridge->error.len == 0) {
+		str_printf(
+			&bridge->error, "the program left: %s", event_errno_name(positive_errno));
+	}
+	bridge_reset(bridge, NULL);
+}
+
 static bool has_failed(struct bridge *bridge)
 {
-	int client = failure(&bridge->side[MACHINE_CLIENT]);
-	int server = failure(&bridge->side[MACHINE_SERVER]);
+	for (enum machine_side side = MACHINE_CLIENT; side < MACHINE_SIDES; side++) {
+		int error = failure(&bridge->side[side]);
 
-	if (!client && !server)
-		return false;
-	bridge->failed = server != 0;
-	str_puts(&bridge->error, server ? "upstream: " : "the program: ");
-	str_puts(&bridge->error, event_errno_name(server ? server : client));
-	bridge_reset(bridge, "");
-	return true;
+		if (!error)
+			continue;
+		bridge_fail(bridge, side, error);
+		return true;
+	}
+	bridge->client_ended |= (bridge->side[MACHINE_CLIENT].io.ready & POLLER_END) != 0;
+	return false;
 }
 
 static bool is_ready(const struct bridge *bridge, enum machine_side from)
@@ -152,12 +164,15 @@ static int relay_from(struct bridge *bridge, enum machine_side from)
 static void relay(struct bridge *bridge)
 {
 	struct bridge_side *side = bridge->side;
-	int up = relay_from(bridge, MACHINE_CLIENT);
-	int down = up < 0 ? 0 : relay_from(bridge, MACHINE_SERVER);
+	int up = relay_from(bridge, MACHINE_CLIENT), down;
 
-	if (up < 0 || down < 0) {
-		bridge->failed = true;
-		bridge_reset(bridge, event_errno_name(up < 0 ? -up : -down));
+	if (up < 0) {
+		bridge_fail(bridge, side[MACHINE_CLIENT].relay.sink_failed, -up);
+		return;
+	}
+	down = relay_from(bridge, MACHINE_SERVER);
+	if (down < 0) {
+		bridge_fail(bridge, !side[MACHINE_SERVER].relay.sink_failed, -down);
 		return;
 	}
 	if (side[MACHINE_CLIENT].relay.is_shut && side[MACHINE_SERVER].relay.is_shut)

@@ -133,15 +133,26 @@ static int emit(struct bridge *bridge, enum machine_side to, size_t *moved)
 	return 0;
 }
 
-static int once(struct bridge *bridge, size_t *moved)
+/* False: the flow is gone. */
+static bool once(struct bridge *bridge, size_t *moved)
 {
-	int r = 0;
+	static int (*const steps[])(struct bridge *, enum machine_side, size_t *) = {feed, emit};
+	int r;
 
-	for (enum machine_side side = MACHINE_CLIENT; r == 0 && side < MACHINE_SIDES; side++)
-		r = feed(bridge, side, moved);
-	for (enum machine_side side = MACHINE_CLIENT; r == 0 && side < MACHINE_SIDES; side++)
-		r = emit(bridge, side, moved);
-	return r < 0 ? r : bridge->machine.ops->error(bridge->machine.self);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		for (enum machine_side side = MACHINE_CLIENT; side < MACHINE_SIDES; side++) {
+			r = steps[i](bridge, side, moved);
+			if (r == 0)
+				continue;
+			bridge_fail(bridge, side, -r);
+			return false;
+		}
+	r = bridge->machine.ops->error(bridge->machine.self);
+	if (r == 0)
+		return true;
+	bridge->failed = true;
+	bridge_reset(bridge, event_errno_name(-r));
+	return false;
 }
 
 static void on_left(void *ctx)
@@ -181,18 +192,13 @@ void bridge_drive(struct bridge *bridge)
 {
 	struct bridge_side *side = bridge->side;
 	size_t total = 0, moved;
-	int r;
 
 	do {
 		moved = 0;
-		r = once(bridge, &moved);
+		if (!once(bridge, &moved))
+			return;
 		total += moved;
-	} while (r == 0 && moved > 0 && total < TURN_BYTES);
-	if (r < 0) {
-		bridge->failed = true;
-		bridge_reset(bridge, event_errno_name(-r));
-		return;
-	}
+	} while (moved > 0 && total < TURN_BYTES);
 	if (side[MACHINE_CLIENT].is_shut &&
 		(side[MACHINE_SERVER].is_shut || side[MACHINE_SERVER].io.fd < 0)) {
 		if (side[MACHINE_CLIENT].eof)

@@ -44,6 +44,7 @@ struct bridge {
 	struct str sni, error;
 	struct mitm *mitm;    /* the machine, where TLS is opened */
 	bool failed, is_told; /* is_told: that it was refused */
+	bool client_ended;    /* the program sends nothing more */
 };
 
 struct bridges {
@@ -55,6 +56,8 @@ struct bridges {
 /* Ends the flow in good order, or with a reset of both sides. It is gone then. */
 void bridge_end(struct bridge *bridge);
 void bridge_reset(struct bridge *bridge, const char *why);
+/* A reset since one of the sockets failed. */
+void bridge_fail(struct bridge *bridge, enum machine_side side, int positive_errno);
 
 /* Handles what is there now, by the state; may end the flow. */
 void bridge_go_on(struct bridge *bridge);

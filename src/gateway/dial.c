@@ -10,7 +10,9 @@
 
 #include "gateway/flow_head.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/lookup.h"
 #include "gateway/proxy_wire.h"
+#include "spec/spec_rule.h"
 #include "util/clock.h"
 
 /* Longer than the kernel's own patience with SYNs (127 s), so that its reason comes first. */
@@ -23,10 +25,14 @@ void dial_cancel(struct dial *dial)
 		return;
 	poller_timer_stop(dial->gw->poller, &dial->timer);
 	poller_remove(dial->gw->poller, &dial->io);
+	lookup_cancel(dial->lookup);
+	dial->lookup = NULL;
 	if (dial->fd >= 0)
 		close(dial->fd);
 	dial->fd = -1;
 	dial->state = DIAL_IDLE;
+	if (dial->request.p)
+		explicit_bzero(dial->request.p, dial->request.len); /* holds credentials */
 	str_done(&dial->request);
 	str_done(&dial->answer);
 }
@@ -82,6 +88,10 @@ static void read_proxy(struct dial *dial)
 		str_putc(&dial->answer, byte);
 		r = proxy_wire_answer(str_slice(&dial->answer));
 	}
+	if (r == -EACCES)
+		dial->why = "the upstream proxy wants other credentials";
+	else
+		dial->why = "the upstream proxy did not open a way";
 	finish(dial, r == -EAGAIN ? -ECONNRESET : r);
 }
 
@@ -114,7 +124,11 @@ static void on_ready(void *ctx)
 
 static void on_late(void *ctx)
 {
-	finish(ctx, -ETIMEDOUT);
+	struct dial *dial = ctx;
+
+	if (dial->request.len > 0)
+		dial->why = "the upstream proxy does not answer";
+	finish(dial, dial->request.len > 0 ? -EHOSTUNREACH : -ETIMEDOUT);
 }
 
 static int open_socket(const struct sockaddr_storage *to, socklen_t len)
@@ -134,26 +148,71 @@ static int open_socket(const struct sockaddr_storage *to, socklen_t len)
 	return fd;
 }
 
-int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16], uint16_t port,
-	const char *host, void (*on_done)(void *ctx, int r), void *ctx)
+static int connect_to(struct dial *dial, const uint8_t address[16], uint16_t port)
 {
 	struct sockaddr_storage to;
-	socklen_t len;
-	int fd, r;
+	socklen_t len = flow_sockaddr(address, port, &to);
+	int fd = open_socket(&to, len), r;
 
-	*dial = (struct dial){.gw = gw, .fd = -1, .on_done = on_done, .ctx = ctx};
-	len = flow_sockaddr(address, port, &to);
-	fd = open_socket(&to, len);
 	if (fd < 0)
 		return fd;
-	r = poller_add(gw->poller, &dial->io, fd, on_ready, dial);
+	r = poller_add(dial->gw->poller, &dial->io, fd, on_ready, dial);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
 	dial->fd = fd;
 	dial->state = DIAL_CONNECTING;
-	dial->timer = (struct poller_timer){.on_time = on_late, .ctx = dial};
-	poller_timer_set(gw->poller, &dial->timer, DIAL_NS);
 	return 0;
+}
+
+static void on_proxy_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
+{
+	struct dial *dial = ctx;
+
+	dial->lookup = NULL;
+	r = n > 0 ? connect_to(dial, addresses[0], dial->gw->proxy.port) : -EHOSTUNREACH;
+	if (r < 0)
+		finish(dial, r);
+}
+
+/* Everything goes there, or nowhere. */
+static int start_proxy(
+	struct dial *dial, const uint8_t address[16], uint16_t port, const char *host)
+{
+	const struct gateway_proxy *proxy = &dial->gw->proxy;
+	const struct spec_network *network = &dial->gw->config.network;
+	char text[FLOW_ADDRESS_SIZE];
+	uint8_t own[16];
+
+	flow_address_text(address, text);
+	proxy_wire_connect(&dial->request, host ? host : text, port, network->proxy_user,
+		network->proxy_password);
+	dial->why = "the upstream proxy cannot be reached";
+	poller_timer_set(dial->gw->poller, &dial->timer, PROXY_NS);
+	if (spec_rule_address(str_slice(&proxy->host), own) == 0)
+		return connect_to(dial, own, proxy->port);
+	dial->state = DIAL_RESOLVING;
+	dial->lookup = lookup_start(dial->gw, proxy->host.p, on_proxy_found, dial);
+	return 0;
+}
+
+int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16], uint16_t port,
+	const char *host, void (*on_done)(void *ctx, int r), void *ctx)
+{
+	int r;
+
+	*dial = (struct dial){.gw = gw, .fd = -1, .io = {.fd = -1}, .on_done = on_done, .ctx = ctx};
+	dial->timer = (struct poller_timer){.on_time = on_late, .ctx = dial};
+	if (gw->proxy.host.len > 0) {
+		r = start_proxy(dial, address, port, host);
+	} else {
+		poller_timer_set(gw->poller, &dial->timer, DIAL_NS);
+		r = connect_to(dial, address, port);
+	}
+	if (r < 0) {
+		dial->state = DIAL_CONNECTING; /* so that what it holds goes */
+		dial_cancel(dial);
+	}
+	return r;
 }

@@ -10,6 +10,7 @@
 #include "util/str.h"
 
 struct gateway;
+struct lookup;
 
 struct dial {
 	struct gateway *gw;
@@ -18,17 +19,20 @@ struct dial {
 	int fd; /* -1: none */
 	enum dial_state {
 		DIAL_IDLE,
+		DIAL_RESOLVING, /* the proxy's name */
 		DIAL_CONNECTING,
 		DIAL_ASKING, /* CONNECT is on its way to the proxy or waits for its answer */
 	} state;
-	struct str request, answer;
+	struct str request, answer; /* of and by the proxy; request empty: there is none */
 	size_t sent;
+	struct lookup *lookup;
+	const char *why; /* what the errno of on_done does not say; NULL: nothing */
 	void (*on_done)(
 		void *ctx, int r); /* 0: dial_take() gives the socket; else a negative errno */
 	void *ctx;
 };
 
-/* host: the name to ask a proxy for, NULL for the address. Calls on_done later, or fails at once with a negative
+/* host: the name to ask a proxy for; NULL for the address, which nobody resolves anew. Calls on_done later, or fails at once with a negative
  * errno. The dial lies in its owner, zeroed. */
 int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16], uint16_t port,
 	const char *host, void (*on_done)(void *ctx, int r), void *ctx);

@@ -14,8 +14,10 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/intake.h"
 #include "gateway/owners.h"
+#include "gateway/proxy_wire.h"
 #include "gateway/refused.h"
 #include "gateway/resolver.h"
+#include "gateway/secrets.h"
 #include "gateway/tls_client.h"
 #include "gateway/udp_flow.h"
 #include "proto/gateway_wire.h"
@@ -178,10 +180,23 @@ static size_t flows_max(void)
 	return n < FLOWS_MAX ? n : FLOWS_MAX;
 }
 
+static int set_proxy(struct gateway *gw, struct err *err)
+{
+	const char *url = gw->config.network.upstream_proxy;
+	int r = url ? proxy_wire_url(url, &gw->proxy.host, &gw->proxy.port) : 0;
+
+	return r < 0 ? err_set(err, r, "gateway: '%s' is no upstream proxy", url) : 0;
+}
+
 static int start(struct gateway *gw, struct err *err)
 {
 	int r = build_policy(gw, &gw->config.network, err);
 
+	if (r == 0)
+		r = set_proxy(gw, err);
+	if (r == 0 && gw->config.network.n_secrets > 0)
+		r = secrets_new(gw->config.network.secrets, gw->config.network.n_secrets,
+			&gw->secrets, err);
 	if (r < 0)
 		return r;
 	gw->body_spare = BODY_SPARE;
@@ -226,9 +241,11 @@ static void stop(struct gateway *gw)
 	channel_free(gw->channel);
 	tls_client_free(gw->tls_client);
 	ca_free(gw->ca);
+	secrets_free(gw->secrets);
 	policy_free(gw->policy);
 	poller_free(gw->poller);
 	inside_free(gw->inside);
+	str_done(&gw->proxy.host);
 	config_done(&gw->config);
 	free(gw);
 }

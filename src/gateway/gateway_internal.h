@@ -18,9 +18,15 @@
 
 #define GATEWAY_CHUNK (64u << 10) /* read from a socket at once */
 
+struct gateway_proxy {
+	struct str host; /* a name, or a numeric address; empty: none, upstream is dialled directly */
+	uint16_t port;
+};
+
 struct gateway {
 	struct config config;
 	struct own_address own;
+	struct gateway_proxy proxy;
 	struct poller_io control_io;
 	struct poller *poller;
 	struct channel *channel;
@@ -39,7 +45,7 @@ struct gateway {
 	struct owners *owners;
 	struct asks *asks;
 	int64_t last_flow;             /* number of the newest */
-	const struct secrets *secrets; /* NULL: none */
+	struct secrets *secrets; /* as they were at the start; NULL: none */
 	size_t body_spare;             /* bytes that copies of long bodies may take */
 	struct tls_client *tls_client; /* NULL: not made yet */
 	struct ca *ca;

@@ -75,8 +75,10 @@ static void tell_connect(struct held *held, int positive_errno)
 {
 	struct event ev = flow_head_event(&held->head, EVENT_NET_CONNECT);
 
-	if (positive_errno)
+	if (positive_errno) {
 		event_set(&ev, result, positive_errno);
+		event_set_text(&ev, reason, held->dial.why);
+	}
 	event_set(&ev, duration_ns, poller_now_ns(held->gw->poller) - held->since_ns);
 	channel_event(held->gw->channel, held->head.owner.cgroup, &ev);
 }
@@ -204,6 +206,13 @@ static void on_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
 		fail(held, r == -ETIMEDOUT ? ETIMEDOUT : EHOSTUNREACH);
 }
 
+/* A proxy looks names up anew, and may find another place than the one that was judged: it is asked for a name only
+ * where a rule names that. */
+static const char *name_for_proxy(const struct held *held)
+{
+	return strncmp(held->answer.rule, "allow ", strlen("allow ")) == 0 ? held->head.host : NULL;
+}
+
 void held_dial(struct held *held)
 {
 	struct gateway *gw = held->gw;
@@ -223,7 +232,7 @@ void held_dial(struct held *held)
 	}
 	held->state = HELD_DIALLING;
 	r = dial_start(
-		gw, &held->dial, held->address, held->port, held->head.host, on_dialled, held);
+		gw, &held->dial, held->address, held->port, name_for_proxy(held), on_dialled, held);
 	if (r < 0)
 		fail(held, -r);
 }

@@ -58,6 +58,12 @@ static void want_pipe(struct relay *relay, struct relay_pool *pool)
 	pool->pipes++;
 }
 
+static int sink_error(struct relay *relay)
+{
+	relay->sink_failed = true;
+	return -errno;
+}
+
 /* 1: all out, 0: the sink is full. */
 static int put_rest(struct relay *relay, struct relay_pool *pool, int sink)
 {
@@ -65,7 +71,7 @@ static int put_rest(struct relay *relay, struct relay_pool *pool, int sink)
 		ssize_t n = send(sink, relay->rest + relay->at, relay->left, MSG_NOSIGNAL);
 
 		if (n < 0)
-			return errno == EAGAIN ? 0 : -errno;
+			return errno == EAGAIN ? 0 : sink_error(relay);
 		relay->at += (size_t)n;
 		relay->left -= (size_t)n;
 		relay->bytes += (uint64_t)n;
@@ -86,7 +92,7 @@ static ssize_t copy_chunk(struct relay *relay, struct relay_pool *pool, int sour
 	}
 	put = send(sink, pool->chunk, (size_t)got, MSG_NOSIGNAL);
 	if (put < 0 && errno != EAGAIN)
-		return -errno;
+		return sink_error(relay);
 	if (put < 0)
 		put = 0;
 	relay->bytes += (uint64_t)put;
@@ -176,6 +182,6 @@ int relay_pump(struct relay *relay, struct relay_pool *pool, int source, int sin
 		return r;
 	relay->is_shut = true;
 	if (shutdown(sink, SHUT_WR) < 0 && errno != ENOTCONN)
-		return -errno;
+		return sink_error(relay);
 	return RELAY_WAIT_SOURCE;
 }

@@ -18,13 +18,14 @@ struct relay_pool {
 
 /* One direction. */
 struct relay {
-	uint64_t bytes;  /* passed on */
-	char *rest;      /* what the other side did not take yet; NULL: nothing */
-	size_t at, left; /* of rest; or left: bytes in the pipe */
-	int pipe[2];     /* pipe[0] 0: none */
-	bool no_pipe;    /* none could be had */
-	bool eof;        /* the source ended */
-	bool is_shut;    /* and the other side was told */
+	uint64_t bytes;   /* passed on */
+	char *rest;       /* what the other side did not take yet; NULL: nothing */
+	size_t at, left;  /* of rest; or left: bytes in the pipe */
+	int pipe[2];      /* pipe[0] 0: none */
+	bool no_pipe;     /* none could be had */
+	bool eof;         /* the source ended */
+	bool is_shut;     /* and the other side was told */
+	bool sink_failed; /* where it has failed: it was not the source */
 };
 
 enum relay_result {

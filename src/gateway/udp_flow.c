@@ -326,18 +326,26 @@ static void on_answer(void *ctx, bool is_allowed)
 		refuse(flow);
 }
 
+/* What no rule is about. */
+static void object(struct policy_answer *answer, const char *rule, const char *reason)
+{
+	answer->verdict = POLICY_DENY;
+	answer->shadow = false;
+	snprintf(answer->rule, sizeof(answer->rule), "%s", rule);
+	snprintf(answer->reason, sizeof(answer->reason), "%s", reason);
+}
+
 static void decide(struct udp_flow *flow)
 {
 	struct policy_answer *answer = &flow->answer;
 
-	if (answer->verdict != POLICY_DENY && flow->key.dport == QUIC_PORT) {
-		answer->verdict = POLICY_DENY;
-		answer->shadow = false;
-		snprintf(answer->rule, sizeof(answer->rule), "no QUIC");
-		snprintf(answer->reason, sizeof(answer->reason),
+	if (answer->verdict != POLICY_DENY && flow->key.dport == QUIC_PORT)
+		object(answer, "default: no QUIC",
 			"QUIC (UDP port 443) is not passed on, since its requests could not be "
-			"recorded; use HTTPS over TCP.");
-	}
+			"recorded; use HTTPS over TCP");
+	else if (answer->verdict != POLICY_DENY && flow->all->gw->proxy.host.len > 0)
+		object(answer, "default: upstream proxy",
+			"this sandbox's network goes through an HTTP proxy, which passes no UDP");
 	switch (answer->verdict) {
 	case POLICY_ALLOW:
 		if (answer->shadow)
