@@ -52,6 +52,11 @@ const struct view_filter *source_filter(const struct source *source, size_t i)
 	return &source->inputs[i].filter;
 }
 
+const struct reader *source_reader(const struct source *source, size_t i)
+{
+	return source->inputs[i].reader;
+}
+
 /* What must be known of a record before its events are given out. */
 struct outline {
 	const char *exec_start; /* the exec asked for, or its beginning */

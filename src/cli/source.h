@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/option.h"
 #include "event/event_json.h"
+#include "record/reader.h"
 #include "spec/spec.h"
 #include "util/id.h"
 #include "view/view_filter.h"
@@ -43,6 +44,7 @@ SCOPED_TYPE(source)
 
 /* How many records, and the filter and id of one. */
 const struct view_filter *source_filter(const struct source *source, size_t i);
+const struct reader *source_reader(const struct source *source, size_t i); /* for its blobs */
 
 /* The next event, good until the next call: 1. 0: no more for now. None is left out: views put the filter
  * on what they made of all. *ret_line is its line in the journal, *ret_i its record. */

@@ -52,6 +52,7 @@ extern const struct verb verb_discard;
 extern const struct verb verb_doctor;
 extern const struct verb verb_events;
 extern const struct verb verb_exec;
+extern const struct verb verb_export;
 extern const struct verb verb_files;
 extern const struct verb verb_gc;
 extern const struct verb verb_inspect;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects that a HAR is made of, from one event each. Pure. */
+#ifndef REPORT_HAR_PARTS_H
+#define REPORT_HAR_PARTS_H
+
+#include "event/event.h"
+#include "util/str.h"
+
+struct har_body {
+	struct slice text;
+	struct slice encoding; /* "utf8", "base64" */
+	bool is_bytes;         /* text is the body itself, whatever it is */
+	bool is_cut;
+};
+
+/* An entry without its last brace: more may be put in. */
+void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox,
+	const struct har_body *request, const struct har_body *response);
+/* A WebSocket message, as Chrome's developer tools write them. */
+void har_parts_message(struct str *out, const struct event *ev, const struct har_body *body);
+
+#endif
