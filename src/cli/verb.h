@@ -43,6 +43,7 @@ const struct verb *verb_find(const char *name); /* NULL where there is none */
 /* For a name that is none: a sentence with the nearest one, or with the part it comes with. */
 int verb_refuse(const char *name, struct err *err);
 
+extern const struct verb verb_allow_list;
 extern const struct verb verb_apply;
 extern const struct verb verb_changes;
 extern const struct verb verb_commands;
