@@ -2,11 +2,16 @@
 /* The checks of a spec that need nothing made. Hosts change between here and the mount: whoever mounts follows
  * no link that is new in a path. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "spec/spec.h"
 #include "spec/spec_parse.h"
+#include "util/fdio.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "util/utf8.h"
@@ -15,12 +20,15 @@
 #define BUFFER_MIN    (256LL << 10) /* the smallest ring */
 #define BUFFER_MAX    (4LL << 30)
 #define CPU_MILLI_MIN 10
-#define PIDS_MIN      2 /* process 1 and a command */
+#define PIDS_MIN      2           /* process 1 and a command */
+#define MOUNTS_MAX    (16u << 20) /* of /proc/self/mountinfo */
 
 /* Folders of the host that are Cloche's: nothing inside may see them. */
 enum { OWN_STATE, OWN_RUN, OWN_N };
 struct own {
 	const char *dirs[OWN_N];
+	struct str places[OWN_N]; /* see find_place() */
+	struct str mounts;        /* of the host, as the kernel lists them */
 };
 
 /* Places inside that are ours to fill. */
@@ -61,13 +69,85 @@ static bool lies_in(const char *path, const char *folder)
 	}
 }
 
+/* Spaces and the like stand there as "\040". */
+static void unescape(char *text)
+{
+	unsigned code;
+	char *to = text;
+	int n;
+
+	for (const char *p = text; *p; to++)
+		if (*p == '\\' && sscanf(p, "\\%3o%n", &code, &n) == 1) {
+			*to = (char)code;
+			p += n;
+		} else {
+			*to = *p++;
+		}
+	*to = '\0';
+}
+
+/* Where a path lies in its file system, by whatever mount it is reached: "8:1/srv/data". Nothing where that is
+ * not known. */
+static void find_place(const struct str *mounts, const char *path, struct str *ret)
+{
+	scoped_mem char *real = realpath(path, NULL);
+	struct statx st;
+
+	if (!real || !mounts->p || statx(AT_FDCWD, real, 0, STATX_MNT_ID, &st) < 0)
+		return;
+	for (const char *line = mounts->p; *line;
+		line += strcspn(line, "\n"), line += *line == '\n') {
+		char dev[32], root[PATH_MAX], point[PATH_MAX];
+		unsigned long long id;
+
+		if (sscanf(line, "%llu %*u %31s %4095s %4095s", &id, dev, root, point) != 4 ||
+			id != st.stx_mnt_id)
+			continue;
+		unescape(root);
+		unescape(point);
+		if (!path_is_beneath(slice_of(real), slice_of(point)))
+			return;
+		str_printf(ret, "%s%s%s", dev, strcmp(root, "/") == 0 ? "" : root,
+			real + (strcmp(point, "/") == 0 ? 0 : strlen(point)));
+		if (ret->p[ret->len - 1] == '/')
+			ret->p[--ret->len] = '\0';
+		return;
+	}
+}
+
+static bool is_either_beneath(const struct str *a, const struct str *b)
+{
+	return a->len > 0 && b->len > 0 &&
+	       (path_is_beneath(str_slice(a), str_slice(b)) ||
+		       path_is_beneath(str_slice(b), str_slice(a)));
+}
+
 /* Which of our own folders this one would show, or NULL. */
 static const char *shown_by(const char *folder, const struct own *own)
 {
+	scoped_str struct str place = {0};
+
+	find_place(&own->mounts, folder, &place);
 	for (size_t i = 0; i < OWN_N; i++)
-		if (lies_in(own->dirs[i], folder) || lies_in(folder, own->dirs[i]))
+		if (lies_in(own->dirs[i], folder) || lies_in(folder, own->dirs[i]) ||
+			is_either_beneath(&place, &own->places[i]))
 			return own->dirs[i];
 	return NULL;
+}
+
+static void open_own(struct own *own)
+{
+	(void)fdio_read_file(AT_FDCWD, "/proc/self/mountinfo", MOUNTS_MAX,
+		&own->mounts); /* without, names have to do */
+	for (size_t i = 0; i < OWN_N; i++)
+		find_place(&own->mounts, own->dirs[i], &own->places[i]);
+}
+
+static void close_own(struct own *own)
+{
+	str_done(&own->mounts);
+	for (size_t i = 0; i < OWN_N; i++)
+		str_done(&own->places[i]);
 }
 
 static bool has_folder(const char *root, const char *name)
@@ -192,7 +272,7 @@ int spec_check(const struct spec *spec, const char *state_dir, const char *run_d
 {
 	scoped_mem char *state = realpath(state_dir, NULL), *run = realpath(run_dir, NULL);
 	/* Not made yet: nothing to hide behind a link. */
-	const struct own own = {
+	struct own own = {
 		.dirs = {[OWN_STATE] = state ? state : state_dir, [OWN_RUN] = run ? run : run_dir}};
 	int r;
 
@@ -201,7 +281,13 @@ int spec_check(const struct spec *spec, const char *state_dir, const char *run_d
 		r = check_limits(spec, err);
 	if (r == 0)
 		r = spec_network_check(&spec->network, err);
-	if (r == 0 && spec->rootfs)
+	if (r < 0)
+		return r;
+	open_own(&own);
+	if (spec->rootfs)
 		r = check_rootfs(spec->rootfs, &own, err);
-	return r < 0 ? r : check_mounts(spec, &own, err);
+	if (r == 0)
+		r = check_mounts(spec, &own, err);
+	close_own(&own);
+	return r;
 }

@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -498,6 +500,39 @@ static void test_check(void **state)
 	assert_int_equal(path_remove_all(AT_FDCWD, dir), 0);
 }
 
+/* A folder inside the state, by another mount of it. */
+static void test_check_bind_mount(void **state)
+{
+	const struct check_case refused = {.host = "@/an other",
+		.guest = "/w",
+		.why = "mount of '@/an other' would show Cloche's own state in @/state inside: "
+		       "mount a folder apart from it"};
+	const struct check_case good = {.host = "@/src2", .guest = "/w"};
+	char dir[] = "/tmp/cloche-spec-XXXXXX";
+	scoped_mem char *from = NULL, *to = NULL, *src = NULL, *src2 = NULL;
+
+	if (unshare(CLONE_NEWNS) < 0)
+		skip();
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_non_null(mkdtemp(dir));
+	make(dir, "state/records/deep");
+	make(dir, "run/cloche");
+	make(dir, "an other");
+	make(dir, "src");
+	make(dir, "src2");
+	from = fill("@/state/records", dir);
+	to = fill("@/an other", dir);
+	src = fill("@/src", dir);
+	src2 = fill("@/src2", dir);
+	assert_int_equal(mount(from, to, NULL, MS_BIND, NULL), 0);
+	assert_int_equal(mount(src, src2, NULL, MS_BIND, NULL), 0);
+	check_one(&refused, dir);
+	check_one(&good, dir);
+	assert_int_equal(umount(to), 0);
+	assert_int_equal(umount(src2), 0);
+	assert_int_equal(path_remove_all(AT_FDCWD, dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -511,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_exec_refused),
 		cmocka_unit_test(test_file_form),
 		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_check_bind_mount),
 	};
 
 	return cmocka_run_group_tests_name("spec", tests, NULL, NULL);
