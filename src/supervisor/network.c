@@ -108,7 +108,7 @@ static void on_frame(void *ctx, const struct gateway_frame *frame)
 
 	if (frame->type == GATEWAY_EVENT)
 		network_events_take(sup, network->names, frame, &network->line);
-	else if (frame->type == GATEWAY_BLOB)
+	else if (frame->type == GATEWAY_BLOB && sup->spec->trace & SPEC_TRACE_NETWORK)
 		(void)record_blob_put(sup->record, frame->rest.p, frame->rest.len,
 			hash); /* else no event names it */
 }

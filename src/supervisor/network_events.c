@@ -11,6 +11,13 @@ static bool is_gateways(enum event_kind kind)
 	       kind == EVENT_SECRET_MISUSE || kind == EVENT_HINT || kind == EVENT_TRACE_BLIND;
 }
 
+/* What was refused is told even where the network is not to be watched. */
+static bool is_wanted(const struct supervisor *sup, enum event_kind kind)
+{
+	return sup->spec->trace & SPEC_TRACE_NETWORK || kind == EVENT_NET_REFUSED ||
+	       kind == EVENT_NET_ASKED || kind == EVENT_SECRET_MISUSE;
+}
+
 /* A time that has not come yet would be one of its own making. */
 static int64_t time_of(const struct supervisor *sup, int64_t told_ns)
 {
@@ -28,7 +35,7 @@ void network_events_take(struct supervisor *sup, const struct exec_names *names,
 	if (event_json_read(frame->rest, line, NULL) < 0)
 		return;
 	ev = *event_json_get(*line);
-	if (!is_gateways(ev.kind))
+	if (!is_gateways(ev.kind) || !is_wanted(sup, ev.kind))
 		return;
 	exec = exec_names_find(names, frame->id);
 	ev.exec = slice_of(exec);

@@ -86,9 +86,9 @@ static void say_blind(struct supervisor *sup, const struct err *err)
 }
 
 /* The gateway sees the network where there is one, whatever becomes of the observer. */
-static bool sees_network(const struct spec *spec)
+static bool sees_network(const struct supervisor *sup)
 {
-	return spec->trace & SPEC_TRACE_NETWORK && spec->network.net != SPEC_NET_NONE;
+	return sup->spec->trace & SPEC_TRACE_NETWORK && sup->network;
 }
 
 static void say_started(struct supervisor *sup, bool is_observed)
@@ -104,7 +104,7 @@ static void say_started(struct supervisor *sup, bool is_observed)
 		names[n++] = slice_of("files");
 	if (sources & SPEC_TRACE_OUTPUTS)
 		names[n++] = slice_of("outputs");
-	if (sees_network(sup->spec))
+	if (sees_network(sup))
 		names[n++] = slice_of("network");
 	if (n == 0)
 		return;

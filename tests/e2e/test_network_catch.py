@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that leaves a sandbox is caught, told with its owner, and goes through the gateway or nowhere."""
+import collections
+import os
+import pathlib
+import signal
+
+import pytest
+
+from harness import PYTHON, kill_and_wait, wait_for
+from world import UPSTREAM, UPSTREAM6
+
+RAW = 18081
+CLOSED = 18999
+
+# What every script inside begins with.
+INSIDE = '''
+import errno, os, select, socket, sys, time
+
+def reach(address, port, kind=socket.SOCK_STREAM, patience=10):
+	"""The name of the errno of connect(), or of what came instead of an answer."""
+	s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, kind)
+	s.settimeout(patience)
+	try:
+		s.connect((address, port))
+	except OSError as error:
+		return errno.errorcode.get(error.errno, str(error))
+	return 'ok'
+
+def start(address, port):
+	"""A connect() that does not wait: the socket."""
+	s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET)
+	s.setblocking(False)
+	assert s.connect_ex((address, port)) == errno.EINPROGRESS
+	return s
+
+def result(s, patience=10):
+	poll = select.poll()
+	poll.register(s, select.POLLOUT)
+	if not poll.poll(patience * 1000):
+		return 'nothing'
+	code = s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+	return errno.errorcode[code] if code else 'ok'
+'''
+
+
+@pytest.fixture
+def run(online, world):
+	"""Runs a script inside with the network of the tests."""
+	def call(script, *args, options=('--net', 'open')):
+		return online.py(INSIDE + script, *args, options=(*world.net, *options))
+	return call
+
+
+@pytest.fixture
+def open_box(online, world):
+	"""A sandbox with that network, which stays for the test."""
+	made = []
+
+	def make(*options):
+		made.append(online.create('--trace', '--net', 'open', *world.net, *options))
+		return made[-1]
+	yield make
+	for box in made:
+		box.remove()
+
+
+def children_of(pid):
+	return [int(child) for task in pathlib.Path(f'/proc/{pid}/task').iterdir()
+		for child in (task / 'children').read_text().split()]
+
+
+def gateways_of(box):
+	[supervisor] = box.supervisor()
+	return [pid for pid in children_of(supervisor)
+		if pathlib.Path(f'/proc/{pid}/comm').read_text().strip() == 'cloche-gateway']
+
+
+def status_of(pid):
+	return dict(line.split(':\t', 1) for line in pathlib.Path(f'/proc/{pid}/status').read_text().splitlines()
+		if ':\t' in line)
+
+
+def test_every_port_of_both_families_reaches_upstream_or_is_refused_as_there(run, world):
+	done = run('''
+for address in sys.argv[1:]:
+	for port in (80, 443, 18081, 1, 18999, 65535):
+		print(address, port, reach(address, port), result(start(address, port)))
+''', UPSTREAM, UPSTREAM6)
+	assert done.code == 0, done
+	serves = {UPSTREAM: (80, 443, RAW), UPSTREAM6: ()}
+	for line in done.lines:
+		address, port, blocking, polled = line.split()
+		want = 'ok' if int(port) in serves[address] else 'ECONNREFUSED'
+		assert (blocking, polled) == (want, want), line
+	told = collections.Counter((event['address'], event['port'], event.get('result', 'ok'))
+		for event in done.record.events('net.connect'))
+	assert told == collections.Counter({(address, port, 'ok' if port in serves[address] else 'ECONNREFUSED'): 2
+		for address in serves for port in (80, 443, RAW, 1, CLOSED, 65535)})
+	assert {entry[1:] for entry in world.wire() if entry[0] == UPSTREAM} >= {('tcp', 80), ('tcp', RAW), ('tcp', 65535)}
+
+
+def test_datagrams_go_out_and_are_told_with_their_owner(run, world):
+	done = run('''
+for address in sys.argv[1:]:
+	s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
+	s.sendto(b'hello', (address, 5001))
+	s = socket.socket(s.family, socket.SOCK_DGRAM)
+	s.connect((address, 5002))
+	s.send(b'hello')
+print(os.getpid())
+''', UPSTREAM, UPSTREAM6)
+	assert done.code == 0, done
+	wait_for(lambda: {(UPSTREAM, 'udp', 5001), (UPSTREAM, 'udp', 5002)} <= world.wire(), 'the datagrams at upstream')
+	told = {(event['address'], event['port'], event['pid']) for event in done.record.events()
+		if event['kind'] in ('net.connect', 'net.udp') and event.get('protocol', 'udp') == 'udp'}
+	pid = int(done.out)
+	assert told == {(address, port, pid) for address in (UPSTREAM, UPSTREAM6) for port in (5001, 5002)}
+
+
+def test_command_that_ends_at_once_has_its_last_packet_in_its_slice(open_box):
+	box = open_box()
+	for _ in range(3):
+		done = box.py('''
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.sendto(bytes.fromhex('abcd01000001000000000000') + b'\\x07allowed\\x04test\\x00\\x00\\x01\\x00\\x01', ('10.0.0.53', 53))
+''')
+		assert done.code == 0, done
+		assert done.record.row().get('slice_complete', True) is True
+		[event] = done.record.events('net.dns')
+		assert event['name'] == 'allowed.test' and event['exec'] == done.record.exec_id
+
+
+@pytest.mark.parametrize('address, port, kind', [
+	(UPSTREAM, RAW, 'SOCK_STREAM'), (UPSTREAM, 5003, 'SOCK_DGRAM'), (UPSTREAM6, RAW, 'SOCK_STREAM')])
+def test_what_is_denied_fails_quickly_and_is_told_each_time(run, world, address, port, kind):
+	rule = f'[{address}]:{port}' if ':' in address else f'{address}:{port}'
+	done = run('''
+for i in range(5):
+	s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, getattr(socket, sys.argv[3]))
+	s.settimeout(5)
+	begin = time.monotonic()
+	try:
+		s.connect((sys.argv[1], int(sys.argv[2])))
+		s.send(b'x')
+		s.recv(1)
+		print('ok')
+	except OSError as error:
+		print(errno.errorcode.get(error.errno, error), time.monotonic() - begin < 1)
+	time.sleep(0.1)
+''', address, str(port), kind, options=('--net', 'open', '--deny', rule))
+	assert done.code == 0 and len(done.lines) == 5, done
+	assert set(done.lines[1:]) == {'EACCES True'}, done
+	assert done.lines[0] in ('EACCES True', 'ECONNREFUSED True'), done
+	refused = done.record.events('net.refused')
+	assert len(refused) == 5 and {(event['address'], event['port']) for event in refused} == {(address, port)}
+	assert {event['pid'] for event in refused} != {0} and all(event['rule'] and event['reason'] for event in refused)
+	assert (address, 'tcp' if kind == 'SOCK_STREAM' else 'udp', port) not in world.wire()
+
+
+def test_groups_of_receivers_are_refused(run):
+	done = run('''
+for address in ('224.0.0.251', 'ff02::fb', '255.255.255.255'):
+	s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
+	s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+	try:
+		s.sendto(b'x', (address, 5353))
+		print('sent')
+	except OSError as error:
+		print(errno.errorcode[error.errno])
+''')
+	assert done.lines == ['EPERM'] * 3, done
+	assert {event['address'] for event in done.record.events('net.refused')} == {
+		'224.0.0.251', 'ff02::fb', '255.255.255.255'}
+
+
+def test_each_of_many_connects_at_once_is_its_process_s(run):
+	n_processes, n_each = 20, 30
+	done = run('''
+pids = []
+for i in range(int(sys.argv[2])):
+	pid = os.fork()
+	if pid == 0:
+		sockets = [start(sys.argv[1], 20000 + i) for k in range(int(sys.argv[3]))]
+		os._exit(0 if all(result(s) == 'ECONNREFUSED' for s in sockets) else 1)
+	print(pid, 20000 + i, flush=True)
+assert all(os.wait()[1] == 0 for i in range(int(sys.argv[2])))
+''', UPSTREAM, str(n_processes), str(n_each))
+	assert done.code == 0, done
+	want = {int(port): int(pid) for pid, port in (line.split() for line in done.lines)}
+	told = collections.Counter((event['port'], event.get('pid'), event['exec']) for event in done.record.events('net.connect'))
+	[exec_id] = {event['exec'] for event in done.record.events('exec.start')}
+	assert told == collections.Counter({(port, pid, exec_id): n_each for port, pid in want.items()})
+
+
+def test_loopback_and_own_addresses_work_unseen(run):
+	done = run('''
+for address in ('127.0.0.1', '127.99.98.97', '::1', '10.0.0.2', 'fd00::2'):
+	server = socket.create_server((address, 0), family=socket.AF_INET6 if ':' in address else socket.AF_INET)
+	client = socket.create_connection(server.getsockname()[:2])
+	there, peer = server.accept()
+	client.sendall(b'x' * 100000)
+	client.shutdown(socket.SHUT_WR)
+	got = 0
+	while data := there.recv(65536):
+		got += len(data)
+	a, b = (socket.socket(server.family, socket.SOCK_DGRAM) for i in range(2))
+	a.bind((address, 0))
+	b.sendto(b'y', a.getsockname())
+	print(got, a.recv(10), reach(address, 9))
+# Names servers for itself, too, at the usual port.
+for address, kind in (('0.0.0.0', socket.SOCK_DGRAM), ('0.0.0.0', socket.SOCK_STREAM), ('127.0.0.1', socket.SOCK_DGRAM)):
+	s = socket.socket(socket.AF_INET, kind)
+	s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+	s.bind((address, 53))
+''')
+	assert done.code == 0, done
+	assert set(done.lines) == {"100000 b'y' ECONNREFUSED"} and len(done.lines) == 5
+	assert [event for event in done.record.events() if event['kind'].startswith('net.')] == []
+
+
+def test_ping_does_not_lie(run):
+	done = run('''
+for family, protocol in ((socket.AF_INET, socket.IPPROTO_ICMP), (socket.AF_INET6, socket.IPPROTO_ICMPV6)):
+	for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+		try:
+			s = socket.socket(family, kind, protocol)
+			s.settimeout(1)
+			s.sendto(b'\\x08\\0\\0\\0\\0\\1\\0\\1', ('203.0.113.10' if family == socket.AF_INET else '2001:db8::10', 0))
+			print('answered', s.recv(100))
+		except OSError as error:
+			print('no')
+''')
+	assert done.lines == ['no'] * 4, done
+
+
+def test_root_inside_cannot_undo_it(run, world):
+	done = run('''
+import fcntl, struct
+def netlink(kind, flags, payload):
+	s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+	s.send(struct.pack('=IHHII', 16 + len(payload), kind, 5 | flags, 1, 0) + payload)
+	return -struct.unpack_from('=i', s.recv(4096), 16)[0]
+down = netlink(16, 0, struct.pack('=BBHiII', 0, 0, 0, 1, 0, 1))
+route = netlink(25, 0, struct.pack('=BBBBBBBBI', socket.AF_INET, 0, 0, 0, 255, 0, 0, 2, 0))
+address = netlink(20, 0x400, struct.pack('=BBBBI', socket.AF_INET, 24, 0, 0, 1) + struct.pack('=HH4s', 8, 2, bytes([10, 9, 9, 9])))
+print([errno.errorcode.get(code, code) for code in (down, route, address)])
+for path in ('ip_unprivileged_port_start', 'icmp_echo_ignore_all', 'ping_group_range'):
+	try:
+		open('/proc/sys/net/ipv4/' + path, 'w').write('1')
+		print('written')
+	except OSError:
+		print('kept')
+try:
+	socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+	print('open')
+except OSError:
+	print('kept')
+print(os.getuid(), reach(sys.argv[1], 18081), reach('203.0.113.9', 1))
+''', UPSTREAM, options=('--net', 'open', '--deny', '203.0.113.9'))
+	assert done.lines == ["['EPERM', 'EPERM', 'EPERM']", *['kept'] * 4, '0 ok ECONNREFUSED'], done
+	assert not [entry for entry in world.wire() if entry[0] == '203.0.113.9']
+
+
+def test_command_without_a_network_starts_no_gateway(open_box):
+	box = open_box()
+	assert box.sh('echo hello').lines == ['hello']
+	assert gateways_of(box) == [] and box.record.events('net.gateway') == []
+
+
+def test_none_means_loopback_alone(cloche):
+	done = cloche.py(INSIDE + 'print(reach("127.0.0.1", 9), reach(sys.argv[1], 80), reach("::1", 9))', UPSTREAM,
+		options=('--net', 'none'))
+	assert done.lines == ['ECONNREFUSED ENETUNREACH ECONNREFUSED'], done
+
+
+def test_gateway_holds_no_rights_and_an_id_of_its_own(open_box):
+	boxes = [open_box(), open_box()]
+	ids = set()
+	for box in boxes:
+		assert box.py(INSIDE + f'print(reach("{UPSTREAM}", {RAW}))').lines == ['ok']
+		[pid] = gateways_of(box)
+		status = status_of(pid)
+		assert {int(status[name], 16) for name in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb')} == {0}
+		assert (status['NoNewPrivs'], status['Seccomp']) == ('1', '2')
+		[uid] = set(status['Uid'].split())
+		assert set(status['Gid'].split()) == {uid} and status['Groups'].strip() == ''
+		base = int(pathlib.Path(f'/proc/{init_of(box)}/uid_map').read_text().split()[1])
+		assert int(uid) > 65536 and not base <= int(uid) < base + 65536
+		ids.add(uid)
+	assert len(ids) == 2
+
+
+def init_of(box):
+	[supervisor] = box.supervisor()
+	[pid] = [pid for pid in children_of(supervisor) if status_of(pid)['NSpid'].split()[1:] == ['1']]
+	return pid
+
+
+HOLD_ON = INSIDE + '''
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+s.sendall(b'first')
+print('connected', flush=True)
+s.settimeout(20)
+try:
+	while s.recv(4096):
+		pass
+	print('end of file')
+except OSError as error:
+	print(errno.errorcode.get(error.errno, error))
+'''
+
+
+def test_gateway_that_is_killed_resets_and_the_next_use_starts_another(open_box):
+	box = open_box()
+	held = box.start(PYTHON, '-c', HOLD_ON, UPSTREAM, str(RAW))
+	assert held.stdout.readline() == b'connected\n'
+	[first] = gateways_of(box)
+	kill_and_wait(first)
+	assert held.communicate(timeout=20)[0] == b'ECONNRESET\n'
+	assert box.py(INSIDE + f'print(reach("{UPSTREAM}", {RAW}))').lines == ['ok']
+	[second] = gateways_of(box)
+	assert second != first
+	told = [(event['what'], event.get('reason')) for event in box.record.events('net.gateway')]
+	assert told == [('started', None), ('died', 'signal 9 ended it'), ('started', None)]
+
+
+def test_gateway_that_stands_still_leaves_the_slice_incomplete_and_said(open_box):
+	box = open_box()
+	assert box.py(INSIDE + f'print(reach("{UPSTREAM}", {RAW}))').lines == ['ok']
+	[pid] = gateways_of(box)
+	os.kill(pid, signal.SIGSTOP)
+	try:
+		done = box.sh('true')
+		assert done.code == 0 and done.duration_s < 5
+		assert done.record.row()['slice_complete'] is False
+	finally:
+		os.kill(pid, signal.SIGCONT)
+	assert box.sh('true').record.row().get('slice_complete', True) is True
+
+
+def test_gateway_dies_with_its_supervisor(own_online, world):
+	box = own_online.create('--trace', '--net', 'open', *world.net)
+	assert box.py(INSIDE + f'print(reach("{UPSTREAM}", {RAW}))').lines == ['ok']
+	[gateway], [supervisor] = gateways_of(box), box.supervisor()
+	kill_and_wait(supervisor)
+	wait_for(lambda: not pathlib.Path(f'/proc/{gateway}').exists(), 'the end of the gateway')
+	assert own_online.call('gc').code == 0
+	assert [event['what'] for event in box.record.events('net.gateway')] == ['started']
+
+
+@pytest.fixture
+def own_online(own_cloche, world):
+	cloche = world.cloche(own_cloche.state, own_cloche.run_dir, own_cloche.cwd)
+	yield cloche
+
+
+def test_paused_sandbox_keeps_its_connections(open_box):
+	box = open_box()
+	held = box.start(PYTHON, '-c', HOLD_ON.replace("s.recv(4096)", "s.recv(4096) and False"), UPSTREAM, str(RAW))
+	assert held.stdout.readline() == b'connected\n'
+	assert box.cloche.call('pause', box.id).code == 0
+	assert box.cloche.call('wake', box.id).code == 0
+	assert box.py(INSIDE + f'print(reach("{UPSTREAM}", {RAW}))').lines == ['ok']
+	assert len(gateways_of(box)) == 1
+	held.kill()
+	held.wait()
