@@ -124,11 +124,14 @@ static void judge(void *arg, const struct http_request *request, struct http_ans
 	}
 	if (names_agree(bridge, request, &answer))
 		policy_check(bridge->gw->policy, &query, &answer);
-	if (answer.verdict != POLICY_ALLOW) {
+	if (answer.verdict == POLICY_DENY ||
+		(answer.verdict == POLICY_ASK && !bridge->head.was_asked)) {
 		refuse(ret_answer, &answer);
 		return;
 	}
-	if (answer.shadow) {
+	/* Told once a flow, where it is the same rule. */
+	if (answer.shadow &&
+		!(bridge->answer.shadow && strcmp(bridge->answer.rule, answer.rule) == 0)) {
 		struct event ev = flow_head_event(&bridge->head, EVENT_NET_REFUSED);
 
 		event_set(&ev, method, request->method);

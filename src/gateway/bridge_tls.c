@@ -37,6 +37,12 @@ static void decide(struct bridge *bridge, const struct tls_hello *hello, struct 
 
 	memcpy(flow.address, bridge->head.dialled, sizeof(flow.address));
 	mitm_decide(bridge->gw->policy, &bridge->gw->config.network, &flow, hello, ret);
+	if (ret->answer.verdict == POLICY_ASK && bridge->head.was_asked) {
+		ret->answer.verdict = POLICY_ALLOW;
+		ret->verdict = policy_tls(bridge->gw->policy, ret->host) == SPEC_TLS_PASSTHROUGH
+		                       ? MITM_PASSTHROUGH
+		                       : MITM_INTERCEPT;
+	}
 }
 
 static bool refuse(struct bridge *bridge, const struct mitm_decision *decision)
@@ -116,7 +122,7 @@ bool bridge_tls_begin(struct bridge *bridge, const struct tls_hello *hello)
 	}
 	if (decision.verdict == MITM_REFUSE)
 		return refuse(bridge, &decision);
-	if (decision.answer.shadow)
+	if (decision.answer.shadow && !bridge->answer.shadow)
 		verdict_tell(bridge->gw, &bridge->head, &decision.answer, "tls");
 	if (decision.verdict == MITM_PASSTHROUGH || !tls_setup_can(bridge->gw))
 		return pass_through(bridge, &decision);

@@ -221,6 +221,7 @@ void held_dial(struct held *held)
 	if (!intake_may_dial(gw->intake, held))
 		return; /* in the queue: called again */
 	if (gw->n_flows - held->counts >= gw->flows_max) {
+		held->dial.why = "the gateway of this sandbox holds as many connections as it can";
 		fail(held, EMFILE);
 		return;
 	}
@@ -244,6 +245,7 @@ static void on_answer(void *ctx, bool is_allowed)
 	held->ask = NULL;
 	if (is_allowed) {
 		held->answer.verdict = POLICY_ALLOW;
+		held->head.was_asked = true;
 		held_dial(held);
 	} else {
 		held->answer.verdict = POLICY_DENY;
