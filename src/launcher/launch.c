@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/handover.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -24,7 +25,11 @@ enum {
 	SPEC_AT,
 	SEAL_AT,
 	LOCK_AT,
+	SECRETS_AT,
+	TRUST_AT,
+	END_AT,
 };
+#define N_GIVEN (END_AT - CONTROL_AT)
 
 static int make_folder(const char *state_dir, const char *name, mode_t mode, struct err *err)
 {
@@ -95,8 +100,8 @@ static int spec_file(const struct spec *spec, struct err *err)
 	return take_fd(&fd);
 }
 
-/* All of from[] lie above LOCK_AT, so that no dup2 lands on one that is still wanted. */
-static int spawn(char *const argv[], int stdout_fd, const int from[4], pid_t *ret_pid)
+/* All of from[] lie behind END_AT, so that no dup2 lands on one that is still wanted. */
+static int spawn(char *const argv[], int stdout_fd, const int from[N_GIVEN], pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	int r;
@@ -107,7 +112,7 @@ static int spawn(char *const argv[], int stdout_fd, const int from[4], pid_t *re
 	/* A supervisor that held our stderr would keep a pipeline waiting after we are gone. */
 	if (!getenv("CLOCHE_DEBUG"))
 		posix_spawn_file_actions_adddup2(&actions, 0, 2);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < N_GIVEN; i++)
 		if (from[i] >= 0)
 			posix_spawn_file_actions_adddup2(&actions, from[i], CONTROL_AT + i);
 	r = posix_spawn(ret_pid, argv[0], &actions, NULL, argv, environ);
@@ -117,7 +122,7 @@ static int spawn(char *const argv[], int stdout_fd, const int from[4], pid_t *re
 
 static int above(int *fd)
 {
-	int high = fcntl(*fd, F_DUPFD_CLOEXEC, LOCK_AT + 1);
+	int high = fcntl(*fd, F_DUPFD_CLOEXEC, END_AT);
 
 	if (high < 0)
 		return -errno;
@@ -139,8 +144,14 @@ static int open_sockets(int control[2], int seal[2], struct err *err)
 	return r < 0 ? err_set(err, r, "move a descriptor: %m") : 0;
 }
 
-static int start_process(const char *state_dir, const char *run_dir, const struct spec *spec,
-	int lock, struct launch *launch, struct err *err)
+struct start {
+	const char *state_dir, *run_dir;
+	const struct spec *spec;
+	int lock;
+	struct handover handover;
+};
+
+static int start_process(const struct start *start, struct launch *launch, struct err *err)
 {
 	scoped_str struct str program = {0};
 	scoped_fd int spec_fd = -1, control = -1, seal = -1, control_far = -1, seal_far = -1;
@@ -154,12 +165,15 @@ static int start_process(const char *state_dir, const char *run_dir, const struc
 	seal = seal_pair[0];
 	seal_far = seal_pair[1];
 	if (r == 0)
-		r = spec_fd = spec_file(spec, err);
+		r = spec_fd = spec_file(start->spec, err);
 	if (r < 0 || (r = above(&spec_fd)) < 0)
 		return r;
-	r = spawn((char *[]){program.p, (char *)"run", launch->id, (char *)state_dir,
-			  (char *)run_dir, NULL},
-		-1, (int[]){control_far, spec_fd, seal_far, lock}, &launch->pid);
+	r = spawn((char *[]){program.p, (char *)"run", launch->id, (char *)start->state_dir,
+			  (char *)start->run_dir, NULL},
+		-1,
+		(int[N_GIVEN]){control_far, spec_fd, seal_far, start->lock,
+			start->handover.secrets_fd, start->handover.trust_fd},
+		&launch->pid);
 	if (r < 0)
 		return err_set(err, r, "start '%s': %m", program.p);
 	launch->control_fd = take_fd(&control);
@@ -197,6 +211,10 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 	struct launch *ret_launch, struct err *err)
 {
 	struct launch launch = {.control_fd = -1, .seal_fd = -1};
+	struct start start = {.state_dir = state_dir,
+		.run_dir = run_dir,
+		.spec = spec,
+		.handover = HANDOVER_NONE};
 	scoped_fd int lock = -1;
 	int r;
 
@@ -205,11 +223,18 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 	if (r >= 0)
 		r = above(&lock);
 	if (r >= 0)
-		r = start_process(state_dir, run_dir, spec, lock, &launch, err);
+		r = handover_open(&start.handover, &spec->network, END_AT, err);
+	start.lock = lock;
+	if (r >= 0)
+		r = start_process(&start, &launch, err);
 	if (r < 0) {
+		handover_done(&start.handover);
 		remove_folders(state_dir, launch.id);
 		return r;
 	}
+	/* Where it fails the supervisor finds nothing in the pipe and says so in its answer. */
+	(void)handover_fill(&start.handover, launch.id, NULL);
+	handover_done(&start.handover);
 	*ret_launch = launch;
 	return 0;
 }
@@ -219,7 +244,7 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 int launch_helper(char *const args[], int seal_fd, int stdout_fd, pid_t *ret_pid, struct err *err)
 {
 	scoped_str struct str program = {0};
-	scoped_fd int seal = seal_fd < 0 ? -1 : fcntl(seal_fd, F_DUPFD_CLOEXEC, LOCK_AT + 1);
+	scoped_fd int seal = seal_fd < 0 ? -1 : fcntl(seal_fd, F_DUPFD_CLOEXEC, END_AT);
 	char *argv[HELPER_ARGS + 2] = {0};
 	int r = program_find("cloche-supervisor", &program, err);
 
@@ -228,6 +253,6 @@ int launch_helper(char *const args[], int seal_fd, int stdout_fd, pid_t *ret_pid
 	argv[0] = program.p;
 	for (size_t i = 0; i < HELPER_ARGS && args[i]; i++)
 		argv[i + 1] = args[i];
-	r = spawn(argv, stdout_fd, (int[]){-1, -1, seal, -1}, ret_pid);
+	r = spawn(argv, stdout_fd, (int[N_GIVEN]){-1, -1, seal, -1, -1, -1}, ret_pid);
 	return r < 0 ? err_set(err, r, "start '%s': %m", program.p) : 0;
 }

@@ -96,7 +96,8 @@ static int set_lower(int fs, const struct kmount_overlay *o, struct err *err)
 {
 	if (o->lower_fd < 0)
 		return set_option(fs, "lowerdir", o->lower_path, err);
-	if (fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->lower_fd) < 0)
+	if ((o->over_fd >= 0 && fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->over_fd) < 0) ||
+		fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->lower_fd) < 0)
 		return err_set(err, -EINVAL, "overlay lower layer by descriptor: %m");
 	return 0;
 }

@@ -20,8 +20,9 @@ int kmount_new(
 	const char *type, const struct kmount_option *options, uint64_t attrs, struct err *err);
 
 struct kmount_overlay {
-	int lower_fd;           /* by descriptor, or */
-	const char *lower_path; /* by path where lower_fd is -1 */
+	int over_fd;            /* a folder laid over the lower one, -1: none; */
+	int lower_fd;           /* both by descriptor, or */
+	const char *lower_path; /* by path where lower_fd is -1: "OVER:LOWER" or "LOWER" */
 	const char *upper,
 		*work; /* relative to the current folder, so that no path of the host shows inside */
 	int throw_away; /* volatile: never synced, gone after a crash */

@@ -32,23 +32,41 @@ static int enter_own_ns(struct err *err)
 	return 0;
 }
 
-static int overlay_by_path(
-	int lower_fd, struct kmount_overlay *overlay, const char *at, struct err *err)
+static int attach_at(int mount_fd, const char *at, struct err *err)
 {
-	int fd, r = enter_own_ns(err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (mkdir(at, 0700) < 0 && errno != EEXIST)
 		return err_set(err, -errno, "make '%s': %m", at);
-	r = kmount_attach_nofollow(lower_fd, AT_FDCWD, at);
-	if (r < 0)
-		return err_set(err, r, "attach a lower layer: %m");
-	overlay->lower_fd = -1;
-	overlay->lower_path = at;
-	fd = kmount_overlay(overlay, err);
+	r = kmount_attach_nofollow(mount_fd, AT_FDCWD, at);
+	return r < 0 ? err_set(err, r, "attach a lower layer: %m") : 0;
+}
+
+static void detach(const char *at)
+{
 	(void)umount2(at, MNT_DETACH); /* the overlay holds its own copy */
 	(void)rmdir(at);
+}
+
+static int overlay_by_path(
+	int lower_fd, const struct kmount_overlay *wanted, const char *at, struct err *err)
+{
+	struct kmount_overlay overlay = *wanted;
+	char both[2 * NAME_LEN], over[NAME_LEN];
+	int fd, r = enter_own_ns(err);
+
+	(void)snprintf(over, sizeof(over), "%.50sover", at);
+	(void)snprintf(both, sizeof(both), "%s:%s", over, at);
+	if (r == 0)
+		r = attach_at(lower_fd, at, err);
+	if (r == 0 && overlay.over_fd >= 0)
+		r = attach_at(overlay.over_fd, over, err);
+	overlay.lower_fd = -1;
+	overlay.lower_path = overlay.over_fd >= 0 ? both : at;
+	fd = r < 0 ? r : kmount_overlay(&overlay, err);
+	if (overlay.over_fd >= 0)
+		detach(over);
+	detach(at);
 	return fd;
 }
 
@@ -56,7 +74,8 @@ static int overlay_by_path(
 static int make_overlay(const struct layer *layer, int lower_fd, struct err *err)
 {
 	char upper[NAME_LEN], work[NAME_LEN], at[NAME_LEN];
-	struct kmount_overlay overlay = {.lower_fd = lower_fd,
+	struct kmount_overlay overlay = {.over_fd = layer->over_fd,
+		.lower_fd = lower_fd,
 		.upper = upper,
 		.work = work,
 		.throw_away = layer->throw_away};

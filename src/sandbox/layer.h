@@ -14,10 +14,11 @@ struct layer {
 	int dir_fd;         /* in which <prefix>upper and <prefix>work are made */
 	const char *prefix; /* "usr.", or "0/" for a folder of its own */
 	const char *lower;  /* absolute path */
-	int userns_fd;      /* maps the lower's ids */
-	uint32_t owner;     /* host id of root inside: owns the upper */
-	mode_t mode;        /* of the layer's top folder */
-	bool throw_away;    /* never synced */
+	int over_fd;     /* a mount attached nowhere, laid over lower below the upper; -1: none */
+	int userns_fd;   /* maps the lower's ids */
+	uint32_t owner;  /* host id of root inside: owns the upper */
+	mode_t mode;     /* of the layer's top folder */
+	bool throw_away; /* never synced */
 };
 
 /* The mount, attached nowhere. Takes the kernel's newer way (lower layers by descriptor) or, before it was

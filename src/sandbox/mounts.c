@@ -147,6 +147,7 @@ static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns
 {
 	char prefix[NAME_LEN];
 	const struct layer layer = {.dir_fd = changes_fd,
+		.over_fd = -1,
 		.prefix = prefix,
 		.lower = entry->spec->host,
 		.userns_fd = userns_fd,

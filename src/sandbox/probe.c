@@ -141,6 +141,7 @@ static void probe_cwd_idmap(struct sandbox_probe *probe, const struct host *host
 static int try_layer(const struct host *host, int dir_fd, struct err *err)
 {
 	const struct layer layer = {.dir_fd = dir_fd,
+		.over_fd = -1,
 		.prefix = "probe/",
 		.lower = "/usr",
 		.userns_fd = host->userns_fd,

@@ -94,6 +94,7 @@ int rootfs_open(
 	const struct layer layer = {.dir_fd = place->dir_fd,
 		.prefix = rootfs->layers[i].prefix,
 		.lower = rootfs->layers[i].lower,
+		.over_fd = i == 0 ? place->over_fd : -1,
 		.userns_fd = place->userns_fd,
 		.owner = place->owner,
 		.mode = 0755,

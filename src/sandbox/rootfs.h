@@ -31,6 +31,7 @@ void rootfs_done(struct rootfs *rootfs);
 struct rootfs_place {
 	int dir_fd;     /* in which their folders lie */
 	int userns_fd;  /* of the sandbox */
+	int over_fd;    /* laid over the root's lower folder; -1: nothing */
 	uint32_t owner; /* host id of root inside */
 	bool throw_away;
 };

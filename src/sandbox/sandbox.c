@@ -36,6 +36,7 @@ static struct sandbox *new_sandbox(const struct sandbox_config *config)
 	s->state_dir = mem_dup(config->state_dir);
 	pthread_mutex_init(&s->freeze_lock, NULL);
 	s->dir_fd = s->netns_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd = -1;
+	s->trust = TRUST_NONE;
 	s->range.lock_fd = s->cgroup.fd = s->rootfs.lock_fd = -1;
 	for (int i = 0; i < CGROUP_N_CONTROLLERS; i++)
 		s->cgroup.v1_join_fds[i] = -1;
@@ -113,6 +114,8 @@ static int plan(struct sandbox *s, const struct sandbox_config *config, struct e
 	if (r == 0)
 		r = rootfs_plan(&s->rootfs, spec->rootfs, config->state_dir, err);
 	if (r == 0)
+		trust_begin(&s->trust, s->rootfs.layers[0].lower, s->range.base, config->trust_fd);
+	if (r == 0)
 		r = cgroup_open(&s->cgroup, config->id, &limits, err);
 	if (r == 0)
 		r = cgroup_make_child(
@@ -167,6 +170,7 @@ static int open_layer(
 {
 	const struct rootfs_place place = {.dir_fd = s->dir_fd,
 		.userns_fd = s->ns.userns_fd,
+		.over_fd = s->trust.fd,
 		.owner = s->range.base,
 		.throw_away = !config->spec->keep};
 
@@ -177,7 +181,13 @@ static int open_layer(
 static int make_first(struct sandbox *s, const struct sandbox_config *config, bool with_hides,
 	int *fds, struct err *err)
 {
+	int r = trust_finish(&s->trust, err);
+
+	if (r < 0)
+		return r;
 	fds[BOOT_ROOT] = open_layer(s, config, 0, err);
+	if (s->trust.fd >= 0)
+		late_close(take_fd(&s->trust.fd)); /* the root's layer has a copy of its own */
 	if (fds[BOOT_ROOT] < 0)
 		return fds[BOOT_ROOT];
 	fds[BOOT_DEV] = rootfs_open_dev(s->range.base, err);
@@ -372,6 +382,7 @@ void sandbox_free(struct sandbox *s)
 		remove_folders(s);
 	/* The last hold on cow layers: closing it writes them out to disk, which may take a while. */
 	mounts_done(&s->mounts);
+	trust_done(&s->trust);
 	free(s->default_cwd);
 	free(s->notice);
 	free(s->state_dir);

@@ -26,6 +26,7 @@ struct sandbox_config {
 	const char *
 		changes_dir; /* <state>/changes/<id>, exists: N/{upper,work} for the Nth mount that is cow */
 	int init_fd; /* the static pid 1 program, opened */
+	int trust_fd; /* what launcher/authority.h gives comes from here, read to its end; taken over; -1: none */
 	/* May be NULL. Called when the network namespace and the group of all of it are there, while the rest is made;
 	 * the descriptors are the sandbox's. */
 	void (*on_place)(void *ctx, int netns_fd, int cgroup_fd);

@@ -91,12 +91,18 @@ static const char *get_env(const struct spec_words *env, const char *name)
 
 static void fill_env(struct sandbox_exec *exec, const struct spec_exec *spec)
 {
+	struct spec_words trust = {0};
+
 	add_word(&exec->env, mem_dup("PATH=" DEFAULT_PATH));
 	add_word(&exec->env, mem_printf("HOME=%s", exec->user.home));
 	add_word(&exec->env, mem_printf("USER=%s", exec->user.name));
 	add_word(&exec->env, mem_dup(spec->terminal ? "TERM=xterm-256color" : "TERM=dumb"));
 	add_word(&exec->env, mem_dup("LANG=C.UTF-8"));
 	add_word(&exec->env, mem_dup("IS_SANDBOX=1"));
+	trust_add_env(&exec->sandbox->trust, &trust);
+	for (size_t i = 0; i < trust.n; i++)
+		add_word(&exec->env, mem_dup(trust.items[i]));
+	spec_words_done(&trust);
 	for (size_t i = 0; i < spec->env.n; i++)
 		if (strchr(spec->env.items[i], '='))
 			set_env(&exec->env, spec->env.items[i]);

@@ -12,6 +12,7 @@
 #include "sandbox/rootfs.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/seccomp.h"
+#include "sandbox/trust.h"
 
 struct sandbox {
 	char *state_dir;
@@ -22,6 +23,7 @@ struct sandbox {
 	int init_cgroup_fd;
 	uint64_t init_cgroup_id;
 	struct rootfs rootfs;
+	struct trust trust;
 	struct mounts mounts;
 	struct ns ns;
 	int root_fd, devpts_fd, netns_fd;

@@ -25,9 +25,6 @@
 #define MAX_TRIES   8
 #define MAKE        "2 " /* of a skeleton: another number where other files are put there */
 
-/* Any address answers; without a network it cannot be reached. */
-#define RESOLV_CONF "nameserver 10.0.0.53\n"
-
 /* Secrets that some programs leave readable, what names this machine, and what only the host's init uses. */
 static const char *const etc_skip[] = {"apt/auth.conf", "apt/auth.conf.d", "hostname", "hosts",
 	"machine-id", "mtab", "resolv.conf", "shadow", "shadow-", "gshadow", "gshadow-",
@@ -148,7 +145,7 @@ static int put_etc_files(int root)
 				 "ip6-loopback\n"),
 			0644);
 	if (r == 0)
-		r = put_file(root, "etc/resolv.conf", slice_of(RESOLV_CONF), 0644);
+		r = put_file(root, "etc/resolv.conf", slice_of(SKEL_RESOLV_CONF), 0644);
 	if (r == 0)
 		r = put_shadow(root, "/etc/passwd", "/etc/shadow", ":*:19000:0:99999:7:::\n");
 	if (r == 0)

@@ -6,6 +6,9 @@
 
 #include "util/err.h"
 
+/* Any address answers; without a network it cannot be reached. */
+#define SKEL_RESOLV_CONF "nameserver 10.0.0.53\n"
+
 /* The folder's path (the caller's), and a lock that keeps it from being removed while held. Made anew where
  * the host's /etc or packages changed since, or the machine was started: it is never synced to disk. */
 int skel_open(const char *state_dir, char **ret_path, int *ret_lock_fd, struct err *err);

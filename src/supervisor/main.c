@@ -32,7 +32,8 @@ enum {
 	SPEC_FD = 4,
 	SEAL_FD = 5,    /* may be closed: no signer */
 	LOCK_FD = 6,    /* of the sandbox's folder: held as long as this process lives */
-	SECRETS_FD = 7, /* may be closed: no network, or nothing to hide */
+	SECRETS_FD = 7, /* may be closed: no network */
+	TRUST_FD = 8,   /* what the sandbox is to trust (launcher/authority.h); likewise */
 	END_FD,
 };
 
@@ -103,6 +104,11 @@ static void keep_only_ours(void)
 	(void)close_range(END_FD, ~0u, 0);            /* cannot fail with these */
 }
 
+static int if_open(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
+}
+
 static int run(const char *id, const char *state_dir, const char *run_dir)
 {
 	struct supervisor_config config = {.id = id,
@@ -115,8 +121,9 @@ static int run(const char *id, const char *state_dir, const char *run_dir)
 
 	go_first();
 	keep_only_ours();
-	config.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD;
-	config.secrets_fd = fcntl(SECRETS_FD, F_GETFD) < 0 ? -1 : SECRETS_FD;
+	config.seal_fd = if_open(SEAL_FD);
+	config.secrets_fd = if_open(SECRETS_FD);
+	config.trust_fd = if_open(TRUST_FD);
 	config.init_fd = open_init(&err);
 	if (config.init_fd < 0) {
 		log_warn("%s", err.msg);
@@ -129,10 +136,8 @@ static int run(const char *id, const char *state_dir, const char *run_dir)
 
 static int mend(const char *id, const char *state_dir, const char *run_dir)
 {
-	struct salvage_config config = {.id = id,
-		.state_dir = state_dir,
-		.run_dir = run_dir,
-		.seal_fd = fcntl(SEAL_FD, F_GETFD) < 0 ? -1 : SEAL_FD};
+	struct salvage_config config = {
+		.id = id, .state_dir = state_dir, .run_dir = run_dir, .seal_fd = if_open(SEAL_FD)};
 	struct err err;
 	int r;
 

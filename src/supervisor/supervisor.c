@@ -208,6 +208,7 @@ static int open_sandbox(
 		.dir = sup->dir,
 		.changes_dir = sup->changes_dir,
 		.init_fd = config->init_fd,
+		.trust_fd = config->trust_fd,
 		.on_place = sup->network ? network_on_place : NULL,
 		.ctx = sup};
 	int r;

@@ -11,8 +11,9 @@ struct supervisor_config {
 	int control_fd;        /* the first client, who is told when it is ready or why not */
 	int spec_fd;           /* the spec as JSON */
 	int seal_fd;           /* to who holds the host key; -1: none */
+	int secrets_fd;        /* for the gateway, who alone reads it; -1: no network */
+	int trust_fd;          /* what the sandbox is to trust (launcher/authority.h); likewise */
 	int init_fd;           /* the static pid 1 */
-	int secrets_fd;        /* for the gateway; -1: none */
 	const char *host_json; /* what meta.json says of host and version */
 };
 

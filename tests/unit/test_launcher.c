@@ -12,8 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <openssl/x509v3.h>
 #include <cmocka.h>
 
+#include "launcher/authority.h"
+#include "launcher/handover.h"
 #include "launcher/hostkey.h"
 #include "launcher/ledger.h"
 #include "launcher/seal.h"
@@ -251,9 +254,89 @@ static void test_seal(void **state)
 	assert_null(strchr(seen.p, ';')[1] ? "only one" : NULL);
 }
 
+/* What OpenSSL itself makes of the certificate that we put together. */
+static void check_certificate(const struct str *trust, X509 **ret)
+{
+	const unsigned char *der = (const unsigned char *)trust->p + 8;
+	char link[9], text[64] = {0};
+	int ok = 0, days, seconds;
+	X509 *x = d2i_X509(NULL, &der, (long)trust->len - 8);
+
+	assert_non_null(x);
+	assert_ptr_equal(der, trust->p + trust->len);
+	assert_int_equal(X509_verify(x, X509_get0_pubkey(x)), 1);
+	assert_int_equal(X509_check_ca(x), 1);
+	assert_int_equal(X509_get_pathlen(x), 0);
+	assert_int_equal(X509_get_key_usage(x), KU_KEY_CERT_SIGN | KU_CRL_SIGN);
+	assert_true(X509_get_extension_flags(x) & EXFLAG_SI);
+	assert_true(X509_cmp_current_time(X509_get0_notBefore(x)) < 0);
+	ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(x));
+	assert_true(days > 3000);
+	X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, text, sizeof(text));
+	assert_string_equal(text, "Cloche sandbox sb_0123456789abcdef");
+	(void)snprintf(link, sizeof(link), "%08lx",
+		X509_NAME_hash_ex(X509_get_subject_name(x), NULL, NULL, &ok));
+	assert_memory_equal(trust->p, link, 8);
+	*ret = x;
+}
+
+static void test_authority(void **state)
+{
+	struct str hidden[2] = {{0}, {0}}, trust[2] = {{0}, {0}};
+	X509 *x[2];
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			authority_make("sb_0123456789abcdef", &hidden[i], &trust[i], NULL), 0);
+		check_certificate(&trust[i], &x[i]);
+		assert_true(slice_starts(str_slice(&hidden[i]), "{\"ca\":{\"key\":\""));
+		assert_true(slice_ends(str_slice(&hidden[i]), "\"}}\n"));
+	}
+	/* Nothing is the same in two of them but the name. */
+	assert_int_equal(X509_verify(x[0], X509_get0_pubkey(x[1])), 0);
+	assert_memory_not_equal(hidden[0].p, hidden[1].p, 100);
+	assert_int_not_equal(
+		ASN1_INTEGER_cmp(X509_get0_serialNumber(x[0]), X509_get0_serialNumber(x[1])), 0);
+	for (int i = 0; i < 2; i++) {
+		X509_free(x[i]);
+		str_done(&hidden[i]);
+		str_done(&trust[i]);
+	}
+}
+
+static void test_handover(void **state)
+{
+	struct spec_network network;
+	struct handover h;
+	scoped_str struct str lines = {0}, trust = {0};
+
+	spec_network_init(&network);
+	assert_int_equal(handover_open(&h, &network, 40, NULL), 0);
+	assert_int_equal(h.secrets_fd, -1);
+	assert_int_equal(handover_fill(&h, "sb_0123456789abcdef", NULL), 0);
+	network.net = SPEC_NET_OPEN;
+	network.proxy_user = mem_dup("me");
+	network.proxy_password = mem_dup("word");
+	assert_int_equal(handover_open(&h, &network, 40, NULL), 0);
+	assert_true(h.secrets_fd >= 40 && h.trust_fd >= 40);
+	assert_int_equal(handover_fill(&h, "sb_0123456789abcdef", NULL), 0);
+	/* Whole, for whoever reads it from the start, and never changed again. */
+	assert_int_equal(lseek(h.secrets_fd, 0, SEEK_SET), 0);
+	assert_int_equal(fdio_read_all(h.secrets_fd, 65536, &lines), 0);
+	assert_non_null(strstr(lines.p, "\"password\":\"word\""));
+	assert_non_null(strstr(lines.p, "\n{\"ca\":"));
+	assert_int_equal(write(h.secrets_fd, "x", 1), -1);
+	assert_int_equal(fdio_read_all(h.trust_fd, 65536, &trust), 0);
+	assert_true(trust.len > 300);
+	handover_done(&h);
+	spec_network_done(&network);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_authority),
+		cmocka_unit_test(test_handover),
 		cmocka_unit_test_setup_teardown(test_known_signature, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_key_is_made_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_public_key_of_another, set_up, tear_down),
