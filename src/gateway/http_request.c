@@ -39,10 +39,7 @@ static bool may_pass(struct http_pair *pair)
 	if (!http_turn_judge(&pair->turn))
 		return false;
 	if (pair->turn.is_connect) {
-		http_turn_refuse(&pair->turn, 403, "protocol",
-			"Tunnels through another host are not passed on. Connect to the host "
-			"itself: what "
-			"the rules allow is reachable directly, without a proxy");
+		http_turn_refuse(&pair->turn, 403, "protocol", HTTP_TURN_NO_TUNNEL);
 		return false;
 	}
 	if (!is_passed_over(pair->request.upgrade) && !is_websocket(&pair->request)) {

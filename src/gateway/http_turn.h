@@ -9,6 +9,11 @@
 #include "gateway/secrets.h"
 #include "util/str.h"
 
+#define HTTP_TURN_NO_TUNNEL \
+	"Tunnels through another host are not passed on. Connect to the host itself: what the " \
+	"rules allow is " \
+	"reachable directly, without a proxy"
+
 struct http_turn {
 	const struct http_setup *setup;
 	const char *protocol;

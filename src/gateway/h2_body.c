@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What waits of a stream for either side, and the windows that bound it. */
+#include "gateway/h2_parts.h"
+
+void h2_body_settle(struct h2_stream *s, enum machine_side to, size_t n)
+{
+	enum machine_side from = machine_other(to);
+	struct h2_half *half = &s->to[to];
+
+	if (n > half->owed)
+		n = half->owed;
+	half->owed -= n;
+	if (!n || !s->m->session[from])
+		return;
+	if (s->closed[from])
+		(void)nghttp2_session_consume_connection(s->m->session[from], n);
+	else
+		(void)nghttp2_session_consume(s->m->session[from], s->id[from], n);
+}
+
+static void submit_trailers(struct h2_stream *s, enum machine_side to)
+{
+	struct h2_half *half = &s->to[to];
+	struct h2_block block;
+
+	h2_block_init(&block, half->trailers.n_views + 1);
+	h2_block_add_fields(&block, &half->trailers, to == MACHINE_SERVER ? &s->turn : NULL);
+	(void)nghttp2_submit_trailer(s->m->session[to], s->id[to], h2_block_items(&block), block.n);
+	h2_block_done(&block);
+}
+
+static ssize_t read_body(
+	struct h2_stream *s, enum machine_side to, uint8_t *buf, size_t len, uint32_t *flags)
+{
+	struct h2_half *half = &s->to[to];
+	size_t left = half->waiting.len - half->at, n = left < len ? left : len;
+
+	if (!n && !half->ended) {
+		half->deferred = true;
+		return NGHTTP2_ERR_DEFERRED;
+	}
+	if (n)
+		memcpy(buf, half->waiting.p + half->at, n);
+	half->at += n;
+	h2_body_settle(s, to, n);
+	if (half->at < half->waiting.len)
+		return (ssize_t)n;
+	half->at = 0;
+	str_done(&half->waiting);
+	if (!half->ended)
+		return (ssize_t)n;
+	h2_body_settle(s, to, half->owed);
+	*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (half->has_trailers) {
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		submit_trailers(s, to);
+	}
+	return (ssize_t)n;
+}
+
+ssize_t h2_body_to_client(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len,
+	uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+	return read_body(source->ptr, MACHINE_CLIENT, buf, len, flags);
+}
+
+ssize_t h2_body_to_server(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len,
+	uint32_t *flags, nghttp2_data_source *source, void *user)
+{
+	return read_body(source->ptr, MACHINE_SERVER, buf, len, flags);
+}
+
+void h2_body_wake(struct h2_stream *s, enum machine_side to)
+{
+	struct h2_half *half = &s->to[to];
+
+	if (!half->deferred || s->closed[to] || !s->m->session[to])
+		return;
+	half->deferred = false;
+	(void)nghttp2_session_resume_data(s->m->session[to], s->id[to]);
+}
