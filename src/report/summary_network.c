@@ -65,12 +65,8 @@ static void add_place(struct str *out, const struct summary_row *row)
 /* " (not in the allow list)" */
 static void add_why(struct str *out, const struct summary_row *row)
 {
-	static const char start[] = "default: ";
-	struct slice why = row->rule.len ? row->rule : row->place.reason;
+	struct slice why = network_place_why(row->rule, row->place.reason);
 
-	if (slice_starts(why, start))
-		why = (struct slice){
-			.p = why.p + sizeof(start) - 1, .len = why.len - sizeof(start) + 1};
 	if (why.len == 0)
 		return;
 	str_puts(out, " (");
@@ -108,6 +104,15 @@ static void add_refused(
 	add_why(out, row);
 }
 
+/* A name that was refused when it was looked up, and then again where it was tried: that tells it all. */
+static bool is_told_by_another(const struct summary_rows *rows, const struct summary_row *row)
+{
+	for (size_t i = 0; row->place.port == 0 && i < rows->n; i++)
+		if (rows->rows[i].place.port && slice_eq(rows->rows[i].place.host, row->place.host))
+			return true;
+	return false;
+}
+
 static void add_rows(struct summary *summary, struct summary_lines *lines,
 	const struct summary_rows *rows, bool shadow,
 	void (*add)(struct summary *summary, struct summary_lines *lines,
@@ -116,7 +121,8 @@ static void add_rows(struct summary *summary, struct summary_lines *lines,
 	int64_t told = 0, more = shadow ? 0 : rows->more;
 
 	for (size_t i = 0; i < rows->n; i++) {
-		if (rows->rows[i].place.is_shadow != shadow)
+		if (rows->rows[i].place.is_shadow != shadow ||
+			is_told_by_another(rows, &rows->rows[i]))
 			continue;
 		if (told++ < SUMMARY_HEAD_ROWS)
 			add(summary, lines, &rows->rows[i]);

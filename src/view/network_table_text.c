@@ -42,7 +42,7 @@ static void add_outcome(struct str *out, const struct network_entry *entry)
 	else
 		str_puts(out, entry->failed ? "failed" : "ok");
 	if (entry->refused)
-		why = entry->reason.len ? entry->reason : entry->rule;
+		why = network_place_why(entry->rule, entry->reason);
 	else if (!entry->failed && slice_is(entry->tls, "unreadable"))
 		why = slice_of("requests not seen: the program trusts no certificate of ours");
 	else if (!entry->failed)

