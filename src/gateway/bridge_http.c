@@ -226,7 +226,7 @@ static void copy_body(struct bridge *bridge, const struct http_copy_view *view, 
 
 static void set_body(struct event *ev, const struct http_copy_view *view, const struct copied *c)
 {
-	if (!view->kept)
+	if (!view->kept || view->seen == 0)
 		return;
 	event_set(ev, body, c->body);
 	event_set(ev, body_encoding, c->encoding);
@@ -244,7 +244,7 @@ static void set_response(struct event *ev, const struct http_exchange *done, con
 
 	event_set(ev, status, done->status);
 	event_set(ev, response_bytes, (event_int)view->seen);
-	if (!view->kept)
+	if (!view->kept || view->seen == 0)
 		return;
 	event_set(ev, response_body, c->body);
 	event_set(ev, response_body_encoding, c->encoding);

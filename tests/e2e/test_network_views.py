@@ -1,16 +1,259 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the record says of the network, and every view made of it, against what the server itself saw."""
+import hashlib
 import json
+import os
+import pathlib
+import re
 
 import pytest
 
+TOKEN = 'ghp_' + 'Ab1' * 12
 
-def test_probe(online, world):
-	run = online.sh('curl -sS http://allowed.test/echo -d hello; curl -sS https://allowed.test/n; curl -sS -m 5 http://denied.test/; true',
-		options=('--allow', 'allowed.test', *world.net))
-	print(run)
-	for verb in (('net',), ('net', '--json'), ('show',), ('timeline',), ('events',), ('commands', '--json'), ('log', '--json'), ('export', '--har'), ('verify',)):
-		done = online.call(verb[0], run.record.id, *verb[1:])
-		print('==', verb, done.code, done.err)
-		print(done.out[:6000])
-	assert False
+
+def allow(world, *rules):
+	return (*(word for rule in rules for word in ('--allow', rule)), *world.net)
+
+
+def net(run, *options):
+	"""(host or address, port, protocol) -> entry"""
+	entries = run.record.json('net', *options)
+	table = {(entry['host'] or entry['address'], entry['port'], entry['protocol']): entry for entry in entries}
+	assert len(table) == len(entries), entries
+	return table
+
+
+def requests(run):
+	return [request for entry in run.record.json('net') for request in entry['requests']]
+
+
+def test_requests_are_what_the_server_saw(online, world):
+	run = online.sh('''
+curl -sS http://allowed.test/one?a=1 -H 'X-Note: n1' -H 'X-Note: n2' -o /dev/null
+curl -sS http://allowed.test/two -d hello -o /dev/null
+curl -sS http://allowed.test/three http://allowed.test/four -o /dev/null -o /dev/null
+''', options=allow(world, 'allowed.test'))
+	assert run.code == 0, run
+	seen = [(entry['method'], entry['path']) for entry in world.log('http')]
+	got = [(request['method'], request['url'].removeprefix('http://allowed.test')) for request in requests(run)]
+	assert got == seen == [('GET', '/one?a=1'), ('POST', '/two'), ('GET', '/three'), ('GET', '/four')]
+	entry = net(run)['allowed.test', 80, 'tcp']
+	assert (entry['failed'], entry['refused'], entry['address']) == (False, False, '203.0.113.10')
+	one, two = entry['requests'][:2]
+	assert one['headers']['x-note'] in ('n1,n2', 'n1, n2') and one['body'] is None and one['body_bytes'] is None
+	assert (two['body'], two['body_bytes'], two['body_encoding'], two['status']) == ('hello', 5, 'utf8', 200)
+	assert two['body_sha256'] == hashlib.sha256(b'hello').hexdigest() == world.log('body')[1]['sha']
+	assert entry['execs'] == [run.record.row()['exec']]
+	assert set(entry['processes']) == {node['pid'] for node in run.record.nodes(path='/usr/bin/curl')}
+
+
+def test_bytes_are_those_of_the_program(online, world):
+	run = online.py('''
+import socket
+s = socket.create_connection(('allowed.test', 80)); q = b'GET /bytes/50000 HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\n\\r\\n'
+s.sendall(q); n = 0
+while d := s.recv(9999): n += len(d)
+print(len(q), n)
+''', options=allow(world, 'allowed.test'))
+	sent, got = map(int, run.out.split())
+	entry = net(run)['allowed.test', 80, 'tcp']
+	assert (entry['bytes_out'], entry['bytes_in']) == (sent, got)
+	assert entry['requests'][0]['response_bytes'] == 50000
+
+
+def test_outcomes(online, world):
+	"""R74: refused by nobody, refused by the peer, UDP without an answer: each is told as what it was."""
+	run = online.py('''
+import socket
+a = socket.gethostbyname('allowed.test')
+for port in (80, 81):
+	s = socket.socket(); s.settimeout(5); print(port, s.connect_ex((a, port))); s.close()
+u = socket.socket(2, 2); u.sendto(b'q' * 50, (a, 9999))
+c = socket.socket(2, 2); c.connect((a, 9998)); c.send(b'z' * 10)
+''', options=('--net', 'open', *world.net))
+	assert run.lines == ['80 0', '81 111'], run
+	table = net(run)
+	assert not table['allowed.test', 80, 'tcp']['failed']
+	assert table['allowed.test', 81, 'tcp']['failed'] and table['allowed.test', 81, 'tcp']['error'] == 'ECONNREFUSED'
+	assert not table['allowed.test', 81, 'tcp']['refused']
+	assert table['allowed.test', 9999, 'udp']['bytes_out'] == 50
+	assert table['allowed.test', 9998, 'udp']['bytes_out'] == 10
+
+
+def test_refused_leads_everywhere(online, world):
+	"""R77: in the summary first, with who did it in which command; in the views, in the row of its exec."""
+	run = online.sh('curl -sS -m 5 http://denied.test/; curl -sS http://allowed.test/ -o /dev/null',
+		options=(*allow(world, 'allowed.test'), '--fail-on', 'refused'))
+	assert run.code == 123, run
+	assert json.loads(run.out)['status'] == 403
+	lines = run.err.splitlines()
+	first = next(i for i, line in enumerate(lines) if line.startswith('cloche sb_')) + 1
+	assert re.match(r'REFUSED +denied\.test:80 by curl.* \(not in the allow list\)', lines[first]), run.err
+	assert sum(line.startswith('REFUSED') for line in lines) == 1
+	assert re.search(r'^Network +allowed\.test \(', run.err, re.M)
+	assert re.search(r'^Observed +.*network.* complete', run.err, re.M)
+	assert 'allow list of 1 host' in run.err
+	entry = net(run)['denied.test', 80, 'tcp']
+	assert entry['refused'] and entry['failed'] and 'not in the allow list' in entry['rule']
+	assert not [entry for entry in world.log('http') if 'denied' in (entry['host'] or '')]
+	assert not [entry for entry in world.log('dns') if 'denied' in entry['name']]
+	assert run.record.row()['hosts_refused'] == ['denied.test']
+	command = run.record.commands()[0]
+	assert set(command['hosts']) == {'allowed.test', 'denied.test'} and command['hosts_refused'] == ['denied.test']
+	shown = run.record.show()
+	assert {row['host'] for row in shown['refused']} == {'denied.test'} and shown['misused'] == []
+	assert shown['refused'][0]['program'] == 'curl' and shown['complete']
+	network = shown['network']
+	assert (network['watched'], network['reached'], network['refused'], network['failed']) == (True, 1, 1, 0)
+	time = [(row['what'], row['host'], row['port']) for row in run.record.json('timeline') if 'host' in row]
+	assert ('host', 'allowed.test', 80) in time and ('refused', 'denied.test', 80) in time
+	assert '**REFUSED**' in run.record.view('show', '--markdown')
+
+
+def test_shadow_fails_nothing(online, world):
+	run = online.sh('curl -sS http://denied.test/ -o /dev/null -w "%{http_code}"',
+		options=(*allow(world, 'allowed.test'), '--shadow', '--fail-on', 'refused'))
+	assert (run.code, run.out) == (0, '200'), run
+	assert re.search(r'^SHADOW +denied\.test:80 would be refused', run.err, re.M), run.err
+	entry = net(run)['denied.test', 80, 'tcp']
+	assert entry['shadow'] and entry['refused'] and not entry['failed']
+	assert all(row['shadow'] for row in run.record.show()['refused'])
+
+
+@pytest.mark.parametrize('options, why', [(('--net', 'none'), 'no network'),
+	(('--net', 'open', '--trace-sources', 'processes'), 'tracing left it out')])
+def test_no_claim_where_nobody_looked(online, world, options, why):
+	run = online.run('/bin/true', options=(*options, *(world.net if 'open' in options else ())))
+	assert run.code == 0 and re.search(rf'^Network +not watched \({why}\)', run.err, re.M), run
+	done = online.call('net', run.record.id)
+	assert done.code == 125 and 'was not watched' in done.err and not done.out
+	assert online.call('export', '--har', run.record.id).code == 125
+	shown = run.record.show()
+	assert shown['network'] == {'watched': False, 'reason': why} and shown['misused'] is None
+
+
+def test_slices_of_execs(online, world):
+	box = online.create('--trace', *allow(world, 'allowed.test'))
+	try:
+		first = box.sh('curl -sS http://allowed.test/first -o /dev/null')
+		second = box.sh('curl -sS http://allowed.test/second -o /dev/null; curl -sS http://denied.test/ -o /dev/null')
+		assert [request['url'] for request in requests(first)] == ['http://allowed.test/first']
+		assert [request['url'] for request in requests(second)] == ['http://allowed.test/second']
+		assert ('denied.test', 80, 'tcp') in net(second) and ('denied.test', 80, 'tcp') not in net(first)
+		assert len(requests(box)) == 2
+		seq = first.record.row()['seq']
+		assert [request['url'] for entry in box.record.json('net', '--since', str(seq)) for request in entry['requests']] == [
+			'http://allowed.test/second']
+		assert 'hosts_refused' not in first.record.row() and second.record.row()['hosts_refused'] == ['denied.test']
+	finally:
+		box.remove()
+
+
+def kept_text(online, run):
+	folder = online.state / 'records' / run.record.id
+	return '\n'.join(path.read_text(errors='replace') for path in folder.rglob('*') if path.is_file()
+		and path.suffix != '.zst')
+
+
+REQUEST_WITH_SECRETS = f'''
+import urllib.request as u
+u.urlopen(u.Request('http://allowed.test/s?access_token=urlhunter22', b'{{"password": "bodyhunter22", "t": "{TOKEN}"}}', {{
+	'Authorization': 'Bearer headhunter22', 'Cookie': 'sid=cookiehunter22', 'X-Api-Key': 'keyhunter22'}})).read()
+'''
+
+
+def test_credentials_are_redacted(online, world):
+	(online.cwd / 'ask.py').write_text(REQUEST_WITH_SECRETS)
+	run = online.run('/usr/bin/python3', str(online.cwd / 'ask.py'), options=allow(world, 'allowed.test'))
+	assert run.code == 0, run
+	assert 'headhunter22' in world.log('http')[0]['head'], 'what is sent is not touched'
+	text = kept_text(online, run)
+	for secret in ('urlhunter22', 'bodyhunter22', 'headhunter22', 'cookiehunter22', 'keyhunter22', TOKEN):
+		assert secret not in text, secret
+	request, = requests(run)
+	assert re.fullmatch(r'Bearer \[redacted #[0-9a-f]{6}\]', request['headers']['authorization'])
+	assert re.fullmatch(r'\[redacted #[0-9a-f]{6}\]', request['headers']['cookie'])
+	assert re.search(r'"password": "\[redacted #', request['body'])
+	assert online.call('verify', run.record.id).code == 0
+
+
+def test_raw_record_keeps_credentials(online, world):
+	(online.cwd / 'ask.py').write_text(REQUEST_WITH_SECRETS)
+	run = online.run('/usr/bin/python3', str(online.cwd / 'ask.py'), options=(*allow(world, 'allowed.test'), '--record-raw'))
+	request, = requests(run)
+	assert request['headers']['authorization'] == 'Bearer headhunter22' and TOKEN in request['body']
+
+
+def test_har(online, world):
+	run = online.sh('''curl -sS 'http://allowed.test/har?a=b%20c' -d hello -o /dev/null
+head -c 200000 /dev/zero | tr '\\0' x > big; curl -sS http://allowed.test/put -T big -o /dev/null''', options=allow(world, 'allowed.test'))
+	log = run.record.json('export', '--har')['log']
+	assert log['version'] == '1.2' and log['creator']['name'] == 'cloche'
+	first, second = log['entries']
+	assert first['request']['postData']['text'] == 'hello'
+	assert first['request']['queryString'] == [{'name': 'a', 'value': 'b c'}]
+	assert (first['response']['status'], first['serverIPAddress']) == (200, '203.0.113.10')
+	assert second['request']['bodySize'] == 200000 and second['request']['postData']['text'] == 'x' * 65536
+	assert second['request']['postData']['_truncated'] is True
+	for entry in log['entries']:
+		assert entry['time'] == sum(entry['timings'].values()) and entry['cache'] == {}
+	request = requests(run)[1]
+	assert (request['body_bytes'], request['body_truncated'], len(request['body'])) == (200000, True, 65536)
+	assert request['body_sha256'] == hashlib.sha256(b'x' * 200000).hexdigest()
+
+
+def test_big_bodies_are_kept_beside(online, world):
+	"""What is longer than a line should be lies in bodies/ under its hash."""
+	run = online.sh('head -c 200000 /dev/zero | tr "\\0" x > big; curl -sS http://allowed.test/put -T big -o /dev/null',
+		options=(*allow(world, 'allowed.test'), '--body-limit', '1M'))
+	request, = requests(run)
+	text = 'x' * 200000
+	digest = hashlib.sha256(text.encode()).hexdigest()
+	blob = online.state / 'records' / run.record.id / 'bodies' / digest
+	if request.get('body_blob'):
+		assert request['body_blob'] == digest and blob.read_text() == text
+		assert os.stat(blob).st_mode & 0o777 == 0o600
+		blob.write_text('changed')
+		assert 'was changed' in online.call('verify', run.record.id).out
+	else:
+		assert request['body'] == text
+
+
+def test_events_fit_the_schema(online, world):
+	import jsonschema
+	schema = json.loads((pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'events.schema.json').read_text())
+	validator = jsonschema.Draft202012Validator(schema)
+	run = online.py('''
+import socket, subprocess
+subprocess.run(['curl', '-sS', 'http://allowed.test/', '-o', '/dev/null'])
+subprocess.run(['curl', '-sS', '-m', '5', 'http://denied.test/', 'https://denied.test/', 'https://allowed.test/', '-o', '/dev/null'])
+s = socket.socket(); s.bind(('0.0.0.0', 8080)); s.listen()
+u = socket.socket(2, 2)
+try: u.sendto(b'x', ('203.0.113.10', 9999))
+except OSError: pass
+''', options=allow(world, 'allowed.test', '203.0.113.10'))
+	kinds = set()
+	for event in run.record.lines('events', '--noise', '--internal'):
+		kinds.add(event['kind'])
+		errors = list(validator.iter_errors(event))
+		assert not errors, (event, errors[0].message)
+	assert {'net.dns', 'net.connect', 'net.flow', 'net.http', 'net.refused', 'net.udp', 'net.gateway'} <= kinds, kinds
+
+
+def test_hostile_texts_stay_text(online, world):
+	"""R91: escape sequences in names and headers reach no terminal, and a fake line is none."""
+	run = online.py('''
+import socket
+s = socket.create_connection(('allowed.test', 80))
+s.sendall(b'GET /<svg/onload=alert(4)>?q=%0a HTTP/1.1\\r\\nHost: allowed.test\\r\\nUser-Agent: <img src=x>\\r\\nX-T: a\\xc2\\x9b31mb\\r\\nConnection: close\\r\\n\\r\\n')
+s.recv(99)
+u = socket.socket(2, 2); u.settimeout(2)
+n = b'x\\x1b]0;pwn\\x07.denied.test'
+u.sendto(b'\\0\\7\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0' + b''.join(bytes([len(x)]) + x for x in n.split(b'.')) + b'\\0\\0\\1\\0\\1', ('10.0.0.53', 53))
+try: u.recv(512)
+except OSError: pass
+''', options=allow(world, 'allowed.test'))
+	for verb in ('net', 'timeline', 'events', 'show'):
+		out = online.call(verb, run.record.id).raw_out
+		assert not set(out) & {0x1b, 7, 0x9b} and b'\xc2\x9b' not in out, (verb, out)
+	assert b'\x1b' not in run.raw_err
