@@ -11,12 +11,29 @@
 #define SECRETS_TOLD 4
 #define HOST_MAX     60 /* columns of one */
 
+/* A gateway tells its rules when it starts, too: only others than before are a change, or those that somebody set. */
+static void take_rules(struct summary *summary, const struct event *ev)
+{
+	scoped_str struct str text = {0};
+	struct slice rules;
+
+	for (size_t i = 0; i < ev->rules.n; i++) {
+		str_add(&text, ev->rules.items[i].p, ev->rules.items[i].len);
+		str_putc(&text, '\n');
+	}
+	str_putc(&text, '\n');
+	rules = intern_text(summary->intern, str_slice(&text));
+	summary->rules_replaced +=
+		summary->rules.len ? !slice_eq(summary->rules, rules) : ev->actor.len > 0;
+	summary->rules = rules;
+}
+
 void summary_network_take(struct summary *summary, const struct event *ev)
 {
 	scoped_str struct str text = {0};
 
 	if (ev->kind == EVENT_NET_RULES) {
-		summary->rules_replaced += summary->execs.started > 0;
+		take_rules(summary, ev);
 		return;
 	}
 	if (!slice_is(ev->what, "died"))

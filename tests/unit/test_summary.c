@@ -139,7 +139,7 @@ static void test_text(void **state)
 		"          agent's own\n"
 		"Network   not watched (no gateway)\n"
 		"Account   not watched (no server)\n"
-		"Observed  processes, files, outputs complete: 20 events, 0 dropped, 0 blind\n"
+		"Observed  processes, files, outputs complete: 22 events, 0 dropped, 0 blind\n"
 		"Enforced  no network; /p cow; 2.0 GB; 1.5 CPUs; 1 probe for calls that are not "
 		"offered\n"
 		"Sealed    head 5c1e...9a, host key 3f:a2...\n"
@@ -288,7 +288,9 @@ static const char *const net_events[] = {
 	"\"bytes_in\":0,\"tls\":\"unreadable\"}",
 	"{\"kind\":\"net.connect\",\"pid\":2,\"exec\":\"ex_a\",\"flow\":5,\"protocol\":\"tcp\","
 	"\"host\":\"c.test\",\"address\":\"203.0.113.3\",\"port\":443,\"result\":\"ETIMEDOUT\"}",
-	"{\"kind\":\"net.rules\",\"rules\":[\"a.test\"],\"actor\":\"uid:0\"}",
+	"{\"kind\":\"net.rules\",\"rules\":[\"allow a.test\",\"allow b.test\"]}",
+	"{\"kind\":\"net.rules\",\"rules\":[\"allow a.test\",\"allow b.test\"]}",
+	"{\"kind\":\"net.rules\",\"rules\":[\"allow a.test\"],\"actor\":\"uid:0\"}",
 	"{\"kind\":\"net.gateway\",\"what\":\"died\",\"reason\":\"SIGSEGV\"}",
 	"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"agent\"],\"exit_code\":0,"
 	"\"duration_ms\":5}",
