@@ -139,7 +139,7 @@ static void test_text(void **state)
 		"          agent's own\n"
 		"Network   not watched (no gateway)\n"
 		"Account   not watched (no server)\n"
-		"Observed  processes, files, outputs complete: 22 events, 0 dropped, 0 blind\n"
+		"Observed  processes, files, outputs complete: 20 events, 0 dropped, 0 blind\n"
 		"Enforced  no network; /p cow; 2.0 GB; 1.5 CPUs; 1 probe for calls that are not "
 		"offered\n"
 		"Sealed    head 5c1e...9a, host key 3f:a2...\n"
@@ -315,7 +315,7 @@ static void test_network_text(void **state)
 		"Network   a.test, b.test (1.2 MB in, 40 KB out); 1 place failed; secrets: KEY "
 		"used 1 "
 		"time at a.test\n",
-		"Observed  processes, files, network complete: 20 events, 0 dropped, 0 blind; 1 "
+		"Observed  processes, files, network complete: 22 events, 0 dropped, 0 blind; 1 "
 		"host "
 		"read without its requests (pinned TLS)\n",
 		"Enforced  allow list of 4 hosts but 1 host, replaced 1 time",
