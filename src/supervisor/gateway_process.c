@@ -28,7 +28,7 @@ struct gateway_process {
 	struct loop_io *io;
 	struct str in, out;
 	uint64_t flush_id, flushed_id;
-	bool is_ended;
+	bool is_ended, is_finishing;
 	int depth; /* inside a callback: not freed under it */
 	bool is_freed;
 };
@@ -124,7 +124,8 @@ static void ended(struct gateway_process *gateway, const char *why)
 		reason = mem_printf(info.si_code == CLD_EXITED ? "it ended with status %d"
 							       : "signal %d ended it",
 			info.si_status);
-	gateway->config.on_end(gateway->config.ctx, reason);
+	if (!gateway->is_finishing)
+		gateway->config.on_end(gateway->config.ctx, reason);
 }
 
 static void release(struct gateway_process *gateway)
@@ -281,6 +282,24 @@ int gateway_process_flush(struct gateway_process *gateway, int deadline_ms)
 	r = wait_flushed(gateway, clock_mono_ns() + deadline_ms * CLOCK_NS_PER_MS);
 	leave(gateway);
 	return r;
+}
+
+void gateway_process_finish(struct gateway_process *gateway, int deadline_ms)
+{
+	int64_t end_ns = clock_mono_ns() + deadline_ms * CLOCK_NS_PER_MS;
+	struct pollfd p = {.fd = gateway->control, .events = POLLIN};
+
+	gateway->is_finishing = true;
+	(void)shutdown(gateway->control, SHUT_WR); /* gone already is fine */
+	enter(gateway);
+	while (!gateway->is_ended) {
+		int64_t left_ns = end_ns - clock_mono_ns();
+
+		if (left_ns <= 0 || poll(&p, 1, (int)(left_ns / CLOCK_NS_PER_MS) + 1) == 0)
+			break;
+		(void)read_in(gateway); /* its end is what is waited for */
+	}
+	leave(gateway);
 }
 
 int gateway_process_start(const struct gateway_process_config *config,

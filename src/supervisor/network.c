@@ -9,7 +9,9 @@
 
 #include "netcatch/netcatch.h"
 #include "supervisor/gateway_process.h"
+#include "supervisor/network_asks.h"
 #include "supervisor/network_events.h"
+#include "supervisor/network_rules.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -32,6 +34,7 @@ struct network {
 	struct netcatch *netcatch;
 	bool is_open;
 	struct exec_names *names;
+	struct network_asks *asks;
 	struct loop_io *ios[N_WATCHED]; /* NULL: a gateway looks at them, or nobody for now */
 	struct loop_timer *retry;
 	int retry_ms;
@@ -108,6 +111,8 @@ static void on_frame(void *ctx, const struct gateway_frame *frame)
 
 	if (frame->type == GATEWAY_EVENT)
 		network_events_take(sup, network->names, frame, &network->line);
+	else if (frame->type == GATEWAY_ASK)
+		network_asks_take(sup, network->asks, frame);
 	else if (frame->type == GATEWAY_BLOB && sup->spec->trace & SPEC_TRACE_NETWORK)
 		(void)record_blob_put(sup->record, frame->rest.p, frame->rest.len,
 			hash); /* else no event names it */
@@ -132,6 +137,7 @@ static void on_end(void *ctx, const char *reason)
 
 	network_events_say_gateway(sup, "died", reason);
 	recorder_flush(sup->recorder, false);
+	network_asks_forget(sup->network->asks);
 	gateway_process_free(take(&sup->network->gateway));
 	retry_later(sup);
 }
@@ -207,6 +213,7 @@ void network_prepare(struct supervisor *sup)
 		sup->run_dir, 0755); /* what cannot be kept there is asked for each time */
 	sup->network = new0(struct network);
 	sup->network->names = exec_names_new();
+	sup->network->asks = network_asks_new();
 }
 
 void network_on_place(void *ctx, int netns_fd, int cgroup_fd)
@@ -232,6 +239,8 @@ void network_open(struct supervisor *sup)
 		return;
 	}
 	network->is_open = true;
+	if (sup->spec->network.allow.n + sup->spec->network.deny.n > 0)
+		network_rules_say(sup, sup->spec->account);
 	network->retry = loop_timer_new(sup->loop, on_retry, sup);
 	watch(sup);
 }
@@ -279,15 +288,31 @@ void network_rules_changed(struct supervisor *sup)
 	gateway_process_send(sup->network->gateway, &frame);
 }
 
+void network_answer(struct supervisor *sup, uint64_t ask_id, bool is_allowed)
+{
+	struct gateway_frame frame = {.type = GATEWAY_ANSWER, .id = ask_id, .flag = is_allowed};
+
+	if (sup->network && sup->network->gateway)
+		gateway_process_send(sup->network->gateway, &frame);
+}
+
+int network_on_answer(struct supervisor *sup, const json_t *body, struct err *err)
+{
+	if (!sup->network)
+		return err_set(err, -ENOENT, "this sandbox has no network");
+	return network_asks_answer(sup, sup->network->asks, body, err);
+}
+
 void network_stop(struct supervisor *sup)
 {
 	struct network *network = sup->network;
 
 	if (!network || !network->is_open)
 		return;
-	(void)settle(sup,
-		LAST_SETTLE_MS); /* the record says where a slice is not whole; here nothing waits */
+	(void)settle(sup, LAST_SETTLE_MS);
 	look_away(network);
+	if (network->gateway)
+		gateway_process_finish(network->gateway, LAST_SETTLE_MS);
 	gateway_process_free(take(&network->gateway));
 }
 
@@ -302,6 +327,7 @@ void network_free(struct supervisor *sup)
 	loop_timer_free(network->retry);
 	netcatch_free(network->netcatch);
 	exec_names_free(network->names);
+	network_asks_free(network->asks);
 	event_line_free(network->line);
 	free(network);
 }

@@ -5,6 +5,8 @@
 #ifndef SUPERVISOR_NETWORK_H
 #define SUPERVISOR_NETWORK_H
 
+#include <jansson.h>
+
 #include "supervisor/supervisor_internal.h"
 
 /* In this order: before sandbox_create(); its on_place (ctx: the supervisor) where sup->network is there, which it is when
@@ -20,6 +22,10 @@ void network_end_exec(struct supervisor *sup, uint64_t cgroup_id); /* nothing ru
 bool network_settle(struct supervisor *sup);
 /* The rules of the spec have changed. */
 void network_rules_changed(struct supervisor *sup);
+void network_answer(
+	struct supervisor *sup, uint64_t ask_id, bool is_allowed); /* to the gateway's question */
+/* A client's answer: network_asks.h. */
+int network_on_answer(struct supervisor *sup, const json_t *body, struct err *err);
 
 void network_stop(struct supervisor *sup); /* what is left to tell, then ends the gateway */
 void network_free(struct supervisor *sup);

@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "supervisor/network.h"
+#include "supervisor/network_rules.h"
 #include "supervisor/running.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -162,6 +164,21 @@ static int on_stop(struct request *req, struct err *err)
 	return 0;
 }
 
+static int on_net_rules(struct request *req, struct err *err)
+{
+	scoped_str struct str text = {0};
+	int r = network_rules_request(req->sup, req->body, &text, err);
+
+	if (r == 0)
+		conn_answer_ok(req->conn, str_slice(&text));
+	return r;
+}
+
+static int on_answer(struct request *req, struct err *err)
+{
+	return network_on_answer(req->sup, req->body, err);
+}
+
 /* The sandbox outlives whoever started it. */
 static int on_keep(struct request *req, struct err *err)
 {
@@ -185,6 +202,8 @@ static const struct {
 	{"status", on_status, false},
 	{"stop", on_stop, false},
 	{"keep", on_keep, false},
+	{"net-rules", on_net_rules, false},
+	{"answer", on_answer, true},
 };
 
 static int dispatch(struct request *req, struct err *err)

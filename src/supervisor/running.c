@@ -434,6 +434,11 @@ bool running_is_over(const struct running *running)
 	return running->is_over;
 }
 
+struct conn *running_conn(const struct running *running)
+{
+	return running->conn;
+}
+
 bool running_has_conn(const struct running *running, const struct conn *conn)
 {
 	return running->conn == conn;

@@ -15,7 +15,8 @@ int running_start(
 void running_free(struct running *running); /* at the sandbox's end: whatever it is in */
 
 const char *running_id(const struct running *running);
-bool running_is_over(const struct running *running); /* answered */
+bool running_is_over(const struct running *running);      /* answered */
+struct conn *running_conn(const struct running *running); /* its client; NULL */
 bool running_has_conn(const struct running *running, const struct conn *conn);
 
 /* From its client. */

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that leaves a sandbox is caught, told with its owner, and goes through the gateway or nowhere."""
 import collections
+import json
 import os
 import pathlib
 import signal
+import socket
+import struct
 
 import pytest
 
@@ -366,3 +369,62 @@ def test_paused_sandbox_keeps_its_connections(open_box):
 	assert len(gateways_of(box)) == 1
 	held.kill()
 	held.wait()
+
+
+def request(box, **what):
+	"""A request on the sandbox's control socket: the answer."""
+	text = json.dumps(what).encode()
+	with socket.socket(socket.AF_UNIX) as sock:
+		folder = os.open(box.cloche.state / 'sandboxes' / box.id, os.O_PATH)
+		try:
+			sock.connect(f'/proc/self/fd/{folder}/control.sock')
+		finally:
+			os.close(folder)
+		sock.sendall(struct.pack('<IB3x', len(text), ord('J')) + text)
+		data = b''
+		while len(data) < 8 or len(data) < 8 + int.from_bytes(data[:4], 'little'):
+			data += sock.recv(65536)
+	return json.loads(data[8:])
+
+
+def reach(box, address, port):
+	done = box.py(INSIDE + f'print(reach("{address}", {port}))')
+	assert done.code == 0, done
+	return done.out.strip()
+
+
+def test_rules_are_replaced_while_it_runs(open_box):
+	box = open_box('--deny', f'{UPSTREAM}:{RAW}')
+	assert reach(box, UPSTREAM, RAW) in ('ECONNREFUSED', 'EACCES') and reach(box, UPSTREAM, 80) == 'ok'
+	answer = request(box, request='net-rules')
+	assert answer['ok'] and answer['network']['deny'] == [f'{UPSTREAM}:{RAW}']
+	answer = request(box, request='net-rules', reset=True, deny=[f'{UPSTREAM}:80'], actor='somebody')
+	assert answer['ok'] and answer['network']['deny'] == [f'{UPSTREAM}:80']
+	assert reach(box, UPSTREAM, RAW) == 'ok' and reach(box, UPSTREAM, 80) in ('ECONNREFUSED', 'EACCES')
+	assert request(box, request='net-rules', deny=[f'{UPSTREAM}:{RAW}'])['ok']
+	assert reach(box, UPSTREAM, RAW) in ('ECONNREFUSED', 'EACCES')
+	told = [(event['rules'], event.get('actor')) for event in box.record.events('net.rules')]
+	assert told[1:] == [([f'deny {UPSTREAM}:80'], 'somebody'), ([f'deny {UPSTREAM}:80', f'deny {UPSTREAM}:{RAW}'], None)]
+	assert told[0][0] == [f'deny {UPSTREAM}:{RAW}']
+
+
+@pytest.mark.parametrize('body', [{'allow': ['a b c']}, {'allow': 'x'}, {'deny': [1]}, {'deny': ['@nosuchset']},
+	{'allow': [f'{UPSTREAM}:99999']}])
+def test_malformed_rules_change_nothing(open_box, body):
+	box = open_box()
+	before = request(box, request='net-rules')
+	answer = request(box, request='net-rules', **body)
+	assert answer['ok'] is False and answer['error'] and answer['errno'] in ('EINVAL', 'ENOENT')
+	assert request(box, request='net-rules') == before and box.record.events('net.rules') == []
+
+
+def test_nobody_to_ask_means_no(online, world):
+	box = online.create('--trace', '--net', 'allow', '--ask', *world.net)
+	try:
+		before = len(box.record.events('net.asked'))
+		process = box.cloche.start('exec', '--detach', box.id, '--', PYTHON, '-c', INSIDE + f'reach("{UPSTREAM}", {RAW})')
+		process.communicate(timeout=20)
+		[asked] = wait_for(lambda: box.record.events('net.asked')[before:], 'the answer')
+		assert (asked['answer'], asked['address'], asked['port']) == ('refused', UPSTREAM, RAW) and asked['reason']
+	finally:
+		box.remove()

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "supervisor/network_asks.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "supervisor/network.h"
+#include "supervisor/network_rules.h"
+#include "supervisor/running.h"
+#include "util/clock.h"
+#include "util/mem.h"
+
+#define OPEN_MAX   256
+#define OPEN_FOR_S 60 /* as the gateway waits: it says no itself then */
+
+struct question {
+	uint64_t id; /* 0: none */
+	json_t *place;
+	int64_t asked_ns;
+};
+
+struct network_asks {
+	struct question open[OPEN_MAX];
+};
+
+struct network_asks *network_asks_new(void)
+{
+	return new0(struct network_asks);
+}
+
+static void close_question(struct question *question)
+{
+	json_decref(question->place);
+	*question = (struct question){0};
+}
+
+void network_asks_forget(struct network_asks *asks)
+{
+	for (size_t i = 0; i < OPEN_MAX; i++)
+		close_question(&asks->open[i]);
+}
+
+void network_asks_free(struct network_asks *asks)
+{
+	if (asks)
+		network_asks_forget(asks);
+	free(asks);
+}
+
+static bool is_open(const struct question *question)
+{
+	return question->id && clock_mono_ns() - question->asked_ns < OPEN_FOR_S * CLOCK_NS_PER_S;
+}
+
+static void say(struct supervisor *sup, const struct question *question, bool is_allowed,
+	const char *actor, const char *reason)
+{
+	struct event ev = {.kind = EVENT_NET_ASKED};
+	const json_t *place = question->place;
+
+	ev.pid = json_integer_value(json_object_get(place, "pid"));
+	event_set_text(&ev, host, json_string_value(json_object_get(place, "host")));
+	event_set_text(&ev, address, json_string_value(json_object_get(place, "address")));
+	event_set_text(&ev, protocol, json_string_value(json_object_get(place, "protocol")));
+	event_set(&ev, port, json_integer_value(json_object_get(place, "port")));
+	event_set_text(&ev, answer, is_allowed ? "allowed" : "refused");
+	event_set_text(&ev, actor, actor);
+	event_set_text(&ev, reason, reason);
+	event_set(&ev, duration_ns, clock_mono_ns() - question->asked_ns);
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+static void answer(struct supervisor *sup, struct question *question, bool is_allowed,
+	const char *actor, const char *reason)
+{
+	say(sup, question, is_allowed, actor, reason);
+	network_answer(sup, question->id, is_allowed);
+	close_question(question);
+}
+
+static struct conn *find_client(const struct supervisor *sup)
+{
+	for (size_t i = 0; i < sup->n_execs; i++)
+		if (running_conn(sup->execs[i]))
+			return running_conn(sup->execs[i]);
+	return NULL;
+}
+
+static void pass_on(struct conn *conn, const struct question *question)
+{
+	json_t *message = json_deep_copy(question->place);
+	scoped_mem char *text = NULL;
+
+	json_object_set_new(message, "ask", json_integer((json_int_t)question->id));
+	text = json_dumps(message, JSON_COMPACT);
+	conn_send(conn, WIRE_JSON, slice_of(text));
+	json_decref(message);
+}
+
+void network_asks_take(
+	struct supervisor *sup, struct network_asks *asks, const struct gateway_frame *frame)
+{
+	struct conn *conn = find_client(sup);
+	json_t *place = json_loadb(frame->rest.p, frame->rest.len, JSON_REJECT_DUPLICATES, NULL);
+	struct question *question = NULL;
+
+	for (size_t i = 0; i < OPEN_MAX && !question; i++)
+		if (!is_open(&asks->open[i]))
+			question = &asks->open[i];
+	if (!json_is_object(place) || !question) {
+		json_decref(place);
+		network_answer(sup, frame->id, false);
+		return;
+	}
+	close_question(question);
+	*question = (struct question){.id = frame->id, .place = place, .asked_ns = clock_mono_ns()};
+	if (conn)
+		pass_on(conn, question);
+	else
+		answer(sup, question, false, NULL, "nobody is there to be asked");
+}
+
+/* The name that led there, else the address. */
+static int allow_always(
+	struct supervisor *sup, const json_t *place, const char *actor, struct err *err)
+{
+	const char *host = json_string_value(json_object_get(place, "host"));
+	const char *address = json_string_value(json_object_get(place, "address"));
+	int port = (int)json_integer_value(json_object_get(place, "port"));
+	bool has_colon = !host && address && strchr(address, ':');
+	scoped_mem char *rule = mem_printf(has_colon ? "[%s]:%d" : "%s:%d",
+		host      ? host
+		: address ? address
+			  : "",
+		port);
+
+	return network_rules_allow(sup, rule, actor, err);
+}
+
+int network_asks_answer(
+	struct supervisor *sup, struct network_asks *asks, const json_t *body, struct err *err)
+{
+	uint64_t id = (uint64_t)json_integer_value(json_object_get(body, "ask"));
+	const char *actor = json_string_value(json_object_get(body, "actor"));
+	bool is_allowed = json_is_true(json_object_get(body, "allow"));
+	struct question *question = NULL;
+	int r = 0;
+
+	for (size_t i = 0; id && i < OPEN_MAX; i++)
+		if (asks->open[i].id == id && is_open(&asks->open[i]))
+			question = &asks->open[i];
+	if (!question)
+		return err_set(err, -ENOENT, "there is no such question (any more)");
+	if (is_allowed && json_is_true(json_object_get(body, "always")))
+		r = allow_always(sup, question->place, actor, err);
+	answer(sup, question, is_allowed, actor, NULL);
+	return r;
+}
