@@ -19,6 +19,7 @@
 
 #include "observer/observer.h"
 #include "sandbox/sandbox.h"
+#include "supervisor/rights.h"
 #include "supervisor/salvage.h"
 #include "supervisor/supervisor.h"
 #include "util/fdio.h"
@@ -142,7 +143,9 @@ static int mend(const char *id, const char *state_dir, const char *run_dir)
 	int r;
 
 	keep_only_ours();
-	r = salvage_sandbox(&config, &err);
+	r = rights_keep(RIGHTS_RUNNING, &err); /* it reads what others wrote */
+	if (r == 0)
+		r = salvage_sandbox(&config, &err);
 	if (r == 0)
 		return 0;
 	if (r != -EBUSY)
