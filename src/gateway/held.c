@@ -22,6 +22,12 @@
 #define HTTP_PORT  80
 #define HTTPS_PORT 443
 
+static void keep_packet(struct held *held, const struct netcatch_record *record)
+{
+	memcpy(held->packet, record->packet, record->len);
+	held->packet_len = record->len;
+}
+
 static void send_raw(const struct held *held, const uint8_t *packet, size_t len)
 {
 	struct sockaddr_storage to;
@@ -107,9 +113,18 @@ void held_free(struct held *held)
 	free(held);
 }
 
+void held_answer(struct gateway *gw, const struct netcatch_record *record, int positive_errno)
+{
+	struct held held = {.gw = gw, .key = record->key};
+
+	keep_packet(&held, record);
+	answer_client(&held, positive_errno);
+}
+
 static void fail(struct held *held, int positive_errno)
 {
 	answer_client(held, positive_errno);
+	intake_remember_failure(held->gw->intake, held, positive_errno);
 	tell_connect(held, positive_errno);
 	held_free(held);
 }
@@ -274,12 +289,6 @@ static void decide(struct held *held)
 		refuse(held);
 		break;
 	}
-}
-
-static void keep_packet(struct held *held, const struct netcatch_record *record)
-{
-	memcpy(held->packet, record->packet, record->len);
-	held->packet_len = record->len;
 }
 
 void held_start(struct gateway *gw, const struct netcatch_record *record)

@@ -53,6 +53,8 @@ struct held {
 void held_start(struct gateway *gw, const struct netcatch_record *record);
 /* The same SYN once more. */
 void held_repeat(struct held *held, const struct netcatch_record *record);
+/* One that failed lately, repeated before its answer came: the same answer, and no event. */
+void held_answer(struct gateway *gw, const struct netcatch_record *record, int positive_errno);
 /* It was accepted: the open flow takes over from here. */
 void held_accept(struct held *held, int client_fd);
 /* The rules have changed. */

@@ -19,6 +19,8 @@
 #define DIALS_MAX    512
 #define PATIENCE_NS  (3 * CLOCK_NS_PER_S) /* for a dial while others wait */
 #define ACCEPTS_TURN 64
+#define FAILURES     128
+#define FAILURE_NS   (2 * CLOCK_NS_PER_S)
 #define SPAN_BYTES   (64u << 10)
 
 struct queue {
@@ -26,8 +28,17 @@ struct queue {
 	size_t n;
 };
 
+struct failure {
+	struct netcatch_key key;
+	uint32_t sequence;
+	int error;
+	int64_t at_ns;
+};
+
 struct intake {
 	struct gateway *gw;
+	struct failure failures[FAILURES]; /* the last ones, the oldest is written over */
+	size_t next_failure;
 	struct ring *ring;
 	struct poller_io ring_io, listener_io;
 	struct map *held; /* struct netcatch_key to struct held */
@@ -120,15 +131,44 @@ bool intake_may_dial(struct intake *intake, struct held *held)
 	return true;
 }
 
+void intake_remember_failure(struct intake *intake, const struct held *held, int positive_errno)
+{
+	intake->failures[intake->next_failure++ % FAILURES] = (struct failure){.key = held->key,
+		.sequence = syn_sequence(held->packet),
+		.error = positive_errno,
+		.at_ns = poller_now_ns(intake->gw->poller)};
+}
+
+/* The client's kernel repeats a SYN at fixed times, and one may cross the answer to the one before. */
+static const struct failure *find_failure(
+	const struct intake *intake, const struct netcatch_record *record)
+{
+	uint32_t sequence = syn_sequence(record->packet);
+	int64_t since_ns = poller_now_ns(intake->gw->poller) - FAILURE_NS;
+
+	for (size_t i = 0; i < FAILURES; i++) {
+		const struct failure *failure = &intake->failures[i];
+
+		if (failure->error && failure->sequence == sequence && failure->at_ns > since_ns &&
+			memcmp(&failure->key, &record->key, sizeof(record->key)) == 0)
+			return failure;
+	}
+	return NULL;
+}
+
 static void on_syn(struct intake *intake, const struct netcatch_record *record)
 {
+	const struct failure *failure;
 	struct held *held;
 
 	if (record->len > sizeof(record->packet) || syn_check(record->packet, record->len) < 0)
 		return;
 	held = map_find(intake->held, key_of(&record->key));
+	failure = held ? NULL : find_failure(intake, record);
 	if (held)
 		held_repeat(held, record);
+	else if (failure)
+		held_answer(intake->gw, record, failure->error);
 	else if (map_len(intake->held) < HELD_MAX)
 		held_start(intake->gw, record);
 }

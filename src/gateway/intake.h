@@ -24,6 +24,7 @@ void intake_check(struct intake *intake);
 /* For held.c. */
 void intake_remember(struct intake *intake, struct held *held);
 void intake_forget(struct intake *intake, struct held *held);
+void intake_remember_failure(struct intake *intake, const struct held *held, int positive_errno);
 bool intake_may_dial(struct intake *intake, struct held *held); /* else it waits and is called */
 void intake_unqueue(struct intake *intake, struct held *held);  /* has dialled */
 

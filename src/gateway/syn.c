@@ -54,6 +54,14 @@ int syn_check(const uint8_t *packet, size_t len)
 	return (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN ? 0 : -EBADMSG;
 }
 
+uint32_t syn_sequence(const uint8_t *packet)
+{
+	uint32_t sequence;
+
+	memcpy(&sequence, packet + head_len(packet) + 4, sizeof(sequence));
+	return ntohl(sequence);
+}
+
 static uint32_t sum(uint32_t so_far, const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i + 1 < len; i += 2)

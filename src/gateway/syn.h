@@ -12,6 +12,9 @@
 /* Whether these bytes are one whole IPv4 or IPv6 header and a TCP header with SYN and no ACK. -EBADMSG. */
 int syn_check(const uint8_t *packet, size_t len);
 
+/* The sequence number of a checked packet: a repeat has the same. */
+uint32_t syn_sequence(const uint8_t *packet);
+
 /* Puts the right TCP checksum into a checked packet: on a loopback interface nobody had to compute it. */
 void syn_complete(uint8_t *packet, size_t len);
 
