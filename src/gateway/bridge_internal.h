@@ -45,6 +45,7 @@ struct bridge {
 	struct mitm *mitm;    /* the machine, where TLS is opened */
 	bool failed, is_told; /* is_told: that it was refused */
 	bool client_ended;    /* the program sends nothing more */
+	bool is_late;         /* its first bytes were waited for long enough */
 };
 
 struct bridges {

@@ -66,20 +66,22 @@ static void on_late(void *ctx)
 {
 	struct bridge *bridge = ctx;
 
-	if (bridge_pass(bridge))
+	bridge->is_late = true;
+	if (bridge_look(bridge))
 		bridge_go_on(bridge);
 }
 
-/* More is to come, unless there is none. */
-static bool wait_for_more(struct bridge *bridge)
+/* More is to come. False: it is not waited for any longer, and what began as HTTP or TLS is taken for that; passed
+ * on as it is, it could be completed behind our back. */
+static bool may_wait(struct bridge *bridge)
 {
-	if (bridge->side[MACHINE_CLIENT].io.ready & POLLER_END)
-		return bridge_pass(bridge);
+	if (bridge->is_late || bridge->side[MACHINE_CLIENT].io.ready & POLLER_END)
+		return false;
 	if (!bridge->timer.place) {
 		bridge->timer = (struct poller_timer){.on_time = on_late, .ctx = bridge};
 		poller_timer_set(bridge->gw->poller, &bridge->timer, LOOK_NS);
 	}
-	return false;
+	return true;
 }
 
 static bool look_at_tls(struct bridge *bridge, struct slice first)
@@ -87,22 +89,23 @@ static bool look_at_tls(struct bridge *bridge, struct slice first)
 	struct tls_hello hello = {0};
 	bool goes_on = false;
 
-	switch (tls_hello_feed(&hello, first)) {
-	case TLS_HELLO_MORE:
-		goes_on = first.len < GATEWAY_CHUNK && wait_for_more(bridge);
-		break;
-	case TLS_HELLO_NOT_TLS:
-		goes_on = bridge_pass(bridge);
-		break;
-	case TLS_HELLO_NAME:
-	case TLS_HELLO_NO_NAME:
-	case TLS_HELLO_MALFORMED:
+	if (tls_hello_feed(&hello, first) != TLS_HELLO_MORE || first.len >= GATEWAY_CHUNK ||
+		!may_wait(bridge)) {
+		tls_hello_give_up(&hello);
 		stop_timer(bridge);
-		goes_on = bridge_tls_begin(bridge, &hello);
-		break;
+		goes_on = hello.result == TLS_HELLO_NOT_TLS ? bridge_pass(bridge)
+		                                            : bridge_tls_begin(bridge, &hello);
 	}
 	tls_hello_done(&hello);
 	return goes_on;
+}
+
+/* What has ended is no request, and cannot become one. */
+static bool look_at_part(struct bridge *bridge)
+{
+	if (bridge->side[MACHINE_CLIENT].io.ready & POLLER_END)
+		return bridge_pass(bridge);
+	return !may_wait(bridge) && begin_http(bridge);
 }
 
 static bool look_at(struct bridge *bridge, struct slice first)
@@ -111,7 +114,7 @@ static bool look_at(struct bridge *bridge, struct slice first)
 		return look_at_tls(bridge, first);
 	switch (http_sniff(first)) {
 	case HTTP_KIND_MORE:
-		return wait_for_more(bridge);
+		return look_at_part(bridge);
 	case HTTP_KIND_HTTP1:
 		return begin_http(bridge);
 	case HTTP_KIND_HTTP2:

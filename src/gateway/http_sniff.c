@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells HTTP from other bytes, and model APIs from other hosts. */
+#include <string.h>
 #include <strings.h>
 
 #include "gateway/http_machine.h"
 
 #define MAX_METHOD 32
+#define MAX_LINE   1024 /* that is waited for, where its end has to be seen */
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -16,6 +18,29 @@ static enum http_kind begins(struct slice text, const char *word, enum http_kind
 	if (strncasecmp(text.p, word, text.len < n ? text.len : n) != 0)
 		return HTTP_KIND_OTHER;
 	return text.len < n ? HTTP_KIND_MORE : kind;
+}
+
+static bool is_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* "ftp://..." in an HTTP request is for that host, to many servers; in others, as RTSP, it is none of ours. */
+static enum http_kind sniff_scheme(struct slice target)
+{
+	const char *end = memchr(target.p, '\n', target.len);
+	size_t n = 0;
+
+	while (n < target.len && is_alpha(target.p[n]))
+		n++;
+	if (begins((struct slice){.p = target.p + n, .len = target.len - n}, "://",
+		    HTTP_KIND_HTTP1) == HTTP_KIND_OTHER)
+		return HTTP_KIND_OTHER;
+	if (!end)
+		return target.len < MAX_LINE ? HTTP_KIND_MORE : HTTP_KIND_OTHER;
+	return memmem(target.p, (size_t)(end - target.p), " HTTP/", strlen(" HTTP/"))
+	               ? HTTP_KIND_HTTP1
+	               : HTTP_KIND_OTHER;
 }
 
 static enum http_kind sniff_target(struct slice method, struct slice target)
@@ -30,25 +55,47 @@ static enum http_kind sniff_target(struct slice method, struct slice target)
 	tls = begins(target, "https://", HTTP_KIND_HTTP1);
 	if (plain == HTTP_KIND_HTTP1 || tls == HTTP_KIND_HTTP1)
 		return HTTP_KIND_HTTP1;
-	return plain == HTTP_KIND_MORE || tls == HTTP_KIND_MORE ? HTTP_KIND_MORE : HTTP_KIND_OTHER;
+	return sniff_scheme(target);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* As servers read it that are less strict than we: empty lines before it, a method that nobody knows or in lower
+ * case, more than one blank. What is HTTP to any of them must not pass as something else. */
+static enum http_kind sniff_line(struct slice first)
+{
+	size_t from = 0, i, target;
+
+	while (from < first.len && (first.p[from] == '\r' || first.p[from] == '\n'))
+		from++;
+	if (from == first.len)
+		return HTTP_KIND_MORE;
+	if (!is_alpha(first.p[from]))
+		return HTTP_KIND_OTHER;
+	for (i = from; i < first.len && !is_blank(first.p[i]); i++)
+		if (i - from >= MAX_METHOD ||
+			!http1_is_token((struct slice){.p = first.p + i, .len = 1}))
+			return HTTP_KIND_OTHER;
+	for (target = i; target < first.len && is_blank(first.p[target]);)
+		target++;
+	if (target == first.len)
+		return HTTP_KIND_MORE;
+	return sniff_target((struct slice){.p = first.p + from, .len = i - from},
+		(struct slice){.p = first.p + target, .len = first.len - target});
 }
 
 enum http_kind http_sniff(struct slice first)
 {
-	size_t n = sizeof(preface) - 1, i;
+	size_t n = sizeof(preface) - 1;
 
 	if (!first.len)
 		return HTTP_KIND_MORE;
 	if (memcmp(first.p, preface, first.len < n ? first.len : n) == 0)
 		return first.len < n ? HTTP_KIND_MORE : HTTP_KIND_HTTP2;
-	for (i = 0; i < first.len && first.p[i] != ' '; i++)
-		if (i >= MAX_METHOD ||
-			((first.p[i] < 'A' || first.p[i] > 'Z') && first.p[i] != '-'))
-			return HTTP_KIND_OTHER;
-	if (i == first.len)
-		return HTTP_KIND_MORE;
-	return sniff_target((struct slice){.p = first.p, .len = i},
-		(struct slice){.p = first.p + i + 1, .len = first.len - i - 1});
+	return sniff_line(first);
 }
 
 bool http_is_model_api(const char *host)

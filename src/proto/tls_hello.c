@@ -211,6 +211,12 @@ enum tls_hello_result tls_hello_feed(struct tls_hello *hello, struct slice in)
 	return hello->result;
 }
 
+void tls_hello_give_up(struct tls_hello *hello)
+{
+	if (hello->result == TLS_HELLO_MORE)
+		(void)wrong(hello, "it does not end");
+}
+
 bool tls_hello_offers(const struct tls_hello *hello, const char *protocol)
 {
 	struct slice rest = hello->alpn, one;

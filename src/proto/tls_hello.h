@@ -33,6 +33,8 @@ struct tls_hello {
 void tls_hello_done(struct tls_hello *hello);
 /* Reads on. Bytes behind the message are not looked at. */
 enum tls_hello_result tls_hello_feed(struct tls_hello *hello, struct slice in);
+/* No more will come: one that is not whole is malformed. */
+void tls_hello_give_up(struct tls_hello *hello);
 /* Whether a protocol is among those of alpn: "h2". */
 bool tls_hello_offers(const struct tls_hello *hello, const char *protocol);
 

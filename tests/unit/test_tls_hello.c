@@ -206,6 +206,9 @@ static void test_cut(void **state)
 		if (len > 0)
 			put_record(&record, message.p, len);
 		assert_int_equal(tls_hello_feed(&hello, str_slice(&record)), TLS_HELLO_MORE);
+		tls_hello_give_up(&hello);
+		assert_int_equal(hello.result, TLS_HELLO_MALFORMED);
+		assert_string_equal(hello.why, "it does not end");
 		tls_hello_done(&hello);
 		if (len < 4)
 			continue;
