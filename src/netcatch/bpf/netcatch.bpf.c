@@ -225,12 +225,10 @@ int netcatch_hold(struct __sk_buff *skb)
 	if ((tcp[TCP_FLAGS] & (TCP_SYN | TCP_ACK)) != TCP_SYN)
 		return KEEP_ALL;
 	len = head + (tcp[TCP_OFFSET] >> 4) * 4;
-	/* The verifier of 6.1 wants to see both bounds on the number that is used. */
-	if (len >= NETCATCH_PACKET_MAX)
+	if (len > NETCATCH_PACKET_MAX)
 		return DROP_IT;
-	len &= NETCATCH_PACKET_MAX - 1;
-	if (len < 1)
-		return DROP_IT;
+	/* Changes nothing, but the verifier of 6.1 sees that it is at least 1. */
+	len = ((len - 1) & (NETCATCH_PACKET_MAX - 1)) + 1;
 	key.sport = bpf_ntohs(*(const __u16 *)tcp);
 	key.dport = bpf_ntohs(*(const __u16 *)(tcp + 2));
 	key.protocol = IPPROTO_TCP;
