@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include "netcatch/netcatch_sockets.h"
 #include "util/kmap.h"
 #include "util/mem.h"
+
+#define TEST_NO_HOOKS "CLOCHE_NO_NET_HOOKS" /* as on a host that does not give them */
 
 struct netcatch {
 	struct netcatch_object object;
@@ -24,6 +27,7 @@ struct netcatch {
 	int netns_fd, cgroup_fd;
 	int r; /* what came of it */
 	struct err err;
+	char *notice;
 };
 
 static int open_inside(struct netcatch *netcatch, struct err *err)
@@ -55,22 +59,41 @@ static int tie_sockets(struct netcatch *netcatch, struct err *err)
 	return r < 0 ? err_set(err, r, "enter the gateway's sockets in their map: %m") : 0;
 }
 
+/* Without them everything is caught all the same. */
+static void add_hooks(struct netcatch *netcatch, const struct netcatch_fields *fields)
+{
+	struct netcatch_object *object = &netcatch->object;
+	struct err err;
+	int r = getenv(TEST_NO_HOOKS) ? err_set(&err, -EPERM, "told to do without")
+	                              : netcatch_load(object, fields, NETCATCH_HOOKS, &err);
+
+	if (r == 0)
+		r = netcatch_attach(
+			object, NETCATCH_HOOKS, netcatch->netns_fd, netcatch->cgroup_fd, &err);
+	if (r < 0)
+		netcatch->notice = mem_dup(err.msg);
+}
+
 static int make(struct netcatch *netcatch)
 {
+	struct netcatch_object *object = &netcatch->object;
 	struct err *err = &netcatch->err;
 	struct netcatch_fields fields;
 	int r;
 
 	netcatch_fields_get(netcatch->cache, &fields);
-	r = netcatch_load(&netcatch->object, &fields, err);
-	if (r < 0)
-		return r;
-	r = open_inside(netcatch, err);
+	r = netcatch_load_maps(object, err);
+	if (r == 0)
+		r = netcatch_load(object, &fields, NETCATCH_CATCH, err);
+	if (r == 0)
+		r = open_inside(netcatch, err);
 	if (r == 0)
 		r = tie_sockets(netcatch, err);
 	if (r == 0)
 		r = netcatch_attach(
-			&netcatch->object, netcatch->netns_fd, netcatch->cgroup_fd, err);
+			object, NETCATCH_CATCH, netcatch->netns_fd, netcatch->cgroup_fd, err);
+	if (r == 0)
+		add_hooks(netcatch, &fields);
 	return r;
 }
 
@@ -124,7 +147,13 @@ void netcatch_free(struct netcatch *netcatch)
 	netcatch_object_done(&netcatch->object);
 	netcatch_sockets_close(&netcatch->sockets);
 	free(netcatch->cache);
+	free(netcatch->notice);
 	free(netcatch);
+}
+
+const char *netcatch_notice(const struct netcatch *netcatch)
+{
+	return netcatch->notice;
 }
 
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)

@@ -26,6 +26,8 @@ struct netcatch_config {
 struct netcatch *netcatch_start(const struct netcatch_config *config);
 /* Before anything runs in the group. 0, or why it cannot be had. */
 int netcatch_wait(struct netcatch *netcatch, struct err *err);
+/* NULL, or why the host does not tell whose a connection is: then `owners` is empty, and `refused` is not looked at. */
+const char *netcatch_notice(const struct netcatch *netcatch);
 void netcatch_free(struct netcatch *netcatch); /* at any time */
 SCOPED_TYPE(netcatch)
 
@@ -45,5 +47,10 @@ enum netcatch_part {
 	NETCATCH_N_PARTS
 };
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part);
+
+/* For doctor: whether this host gives it, 0 or why not. Tried in a namespace of its own, and with a group of the caller's;
+ * nothing stays. */
+int netcatch_probe(struct err *err);
+int netcatch_probe_hooks(int cgroup_fd, struct err *err);
 
 #endif

@@ -164,7 +164,7 @@ static int make_map(const struct map *map)
 	return call(BPF_MAP_CREATE, &attr);
 }
 
-static int make_maps(struct netcatch_object *object, struct err *err)
+int netcatch_load_maps(struct netcatch_object *object, struct err *err)
 {
 	for (size_t i = 0; i < NETCATCH_N_MAPS; i++) {
 		object->maps[i] = make_map(&maps[i]);
@@ -240,13 +240,14 @@ static int load_program(const struct program *program, const struct netcatch_obj
 		program->name);
 }
 
-int netcatch_load(
-	struct netcatch_object *object, const struct netcatch_fields *fields, struct err *err)
+int netcatch_load(struct netcatch_object *object, const struct netcatch_fields *fields,
+	unsigned which, struct err *err)
 {
-	int r = make_maps(object, err);
+	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < NETCATCH_N_PROGRAMS; i++)
-		r = object->programs[i] = load_program(&programs[i], object, fields, err);
+		if (which & 1u << i)
+			r = object->programs[i] = load_program(&programs[i], object, fields, err);
 	return r < 0 ? r : 0;
 }
 
@@ -261,12 +262,13 @@ static int make_link(int program_fd, int target_fd, enum bpf_attach_type type)
 	return call(BPF_LINK_CREATE, &attr);
 }
 
-int netcatch_attach(struct netcatch_object *object, int netns_fd, int cgroup_fd, struct err *err)
+int netcatch_attach(struct netcatch_object *object, unsigned which, int netns_fd, int cgroup_fd,
+	struct err *err)
 {
 	for (size_t i = 0; i < NETCATCH_N_PROGRAMS; i++) {
 		bool is_netns = programs[i].type == BPF_PROG_TYPE_SK_LOOKUP;
 
-		if (programs[i].type == BPF_PROG_TYPE_SOCKET_FILTER)
+		if (!(which & 1u << i) || programs[i].type == BPF_PROG_TYPE_SOCKET_FILTER)
 			continue;
 		object->links[i] = make_link(
 			object->programs[i], is_netns ? netns_fd : cgroup_fd, programs[i].attach);

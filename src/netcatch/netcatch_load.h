@@ -31,9 +31,17 @@ struct netcatch_object {
 void netcatch_object_init(struct netcatch_object *object);
 void netcatch_object_done(struct netcatch_object *object); /* closes all of it */
 
-int netcatch_load(
-	struct netcatch_object *object, const struct netcatch_fields *fields, struct err *err);
+/* Programs as bits: what catches, what tells whose it is. */
+#define NETCATCH_CATCH (1u << NETCATCH_PROGRAM_lookup | 1u << NETCATCH_PROGRAM_hold)
+#define NETCATCH_HOOKS \
+	(1u << NETCATCH_PROGRAM_connect4 | 1u << NETCATCH_PROGRAM_connect6 | \
+		1u << NETCATCH_PROGRAM_egress)
+
+int netcatch_load_maps(struct netcatch_object *object, struct err *err);
+int netcatch_load(struct netcatch_object *object, const struct netcatch_fields *fields,
+	unsigned which, struct err *err);
 /* Ties the programs to the network namespace and to the group. The hold filter is a socket's: not tied here. */
-int netcatch_attach(struct netcatch_object *object, int netns_fd, int cgroup_fd, struct err *err);
+int netcatch_attach(struct netcatch_object *object, unsigned which, int netns_fd, int cgroup_fd,
+	struct err *err);
 
 #endif

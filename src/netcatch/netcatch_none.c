@@ -24,6 +24,21 @@ void netcatch_free(struct netcatch *netcatch)
 	free(netcatch);
 }
 
+const char *netcatch_notice(const struct netcatch *netcatch)
+{
+	return NULL;
+}
+
+int netcatch_probe(struct err *err)
+{
+	return netcatch_wait(NULL, err);
+}
+
+int netcatch_probe_hooks(int cgroup_fd, struct err *err)
+{
+	return netcatch_wait(NULL, err);
+}
+
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
 {
 	return -1;

@@ -17,7 +17,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "netcatch/netcatch.h"
 #include "observer/observer.h"
+#include "sandbox/cgroup.h"
 #include "sandbox/sandbox.h"
 #include "supervisor/rights.h"
 #include "supervisor/salvage.h"
@@ -26,6 +28,7 @@
 #include "util/id.h"
 #include "util/jsonw.h"
 #include "util/log.h"
+#include "util/mem.h"
 #include "util/program.h"
 
 enum {
@@ -168,19 +171,40 @@ static void print_probe(const struct sandbox_probe *probe)
 	fwrite(line.p, 1, line.len, stdout);
 }
 
+static void probe_optional(const char *what, int r, const char *good, const struct err *err)
+{
+	struct sandbox_probe probe = {.what = what, .ok = r == 0, .required = false};
+
+	snprintf(probe.detail, sizeof(probe.detail), "%.250s", r == 0 ? good : err->msg);
+	print_probe(&probe);
+}
+
+static int try_hooks(struct err *err)
+{
+	scoped_mem char *name = mem_printf("probe-%d", (int)getpid());
+	struct cgroup group;
+	int r = cgroup_open(&group, name, &(struct cgroup_limits){0}, err);
+
+	if (r == 0)
+		r = netcatch_probe_hooks(group.fd, err);
+	cgroup_remove(&group, 0);
+	return r;
+}
+
 static int probe(const char *state_dir, const char *cwd)
 {
-	struct sandbox_probe probes[PROBES_MAX],
-		tracing = {.what = "tracing (eBPF)", .required = false};
+	struct sandbox_probe probes[PROBES_MAX];
 	size_t n = sandbox_probe_host(state_dir, cwd, probes, PROBES_MAX);
 	struct err err;
 
 	for (size_t i = 0; i < n; i++)
 		print_probe(&probes[i]);
-	tracing.ok = observer_probe(&err) == 0;
-	snprintf(tracing.detail, sizeof(tracing.detail), "%.250s",
-		tracing.ok ? "raw tracepoints with BTF can be attached" : err.msg);
-	print_probe(&tracing);
+	probe_optional("tracing (eBPF)", observer_probe(&err),
+		"raw tracepoints with BTF can be attached", &err);
+	probe_optional("network (sk_lookup)", netcatch_probe(&err),
+		"whatever leaves a sandbox can be led to its gateway", &err);
+	probe_optional("network (cgroup hooks)", try_hooks(&err),
+		"whose a connection is can be told", &err);
 	return 0;
 }
 

@@ -196,9 +196,9 @@ static void start_gateway(struct supervisor *sup)
 
 /* ---- around the sandbox ---- */
 
-static void say_missing(struct supervisor *sup, const struct err *err)
+static void say_blind(struct supervisor *sup, const char *what, const char *why)
 {
-	scoped_mem char *reason = mem_printf("the network is off: %s", err->msg);
+	scoped_mem char *reason = mem_printf("%s: %s", what, why);
 	struct event ev = {.kind = EVENT_TRACE_BLIND};
 
 	event_set_text(&ev, reason, reason);
@@ -234,11 +234,14 @@ void network_open(struct supervisor *sup)
 	if (!network)
 		return;
 	if (netcatch_wait(network->netcatch, &err) < 0) {
-		say_missing(sup, &err);
+		say_blind(sup, "the network is off", err.msg);
 		network_free(sup);
 		return;
 	}
 	network->is_open = true;
+	if (netcatch_notice(network->netcatch))
+		say_blind(sup, "whose connections are is not known",
+			netcatch_notice(network->netcatch));
 	if (sup->spec->network.allow.n + sup->spec->network.deny.n > 0)
 		network_rules_say(sup, sup->spec->account);
 	network->retry = loop_timer_new(sup->loop, on_retry, sup);

@@ -428,3 +428,19 @@ def test_nobody_to_ask_means_no(online, world):
 		assert (asked['answer'], asked['address'], asked['port']) == ('refused', UPSTREAM, RAW) and asked['reason']
 	finally:
 		box.remove()
+
+
+def test_host_without_hooks_catches_all_the_same_and_says_what_it_cannot_tell(online, world):
+	done = online.py(INSIDE + f'print(reach("{UPSTREAM}", {RAW}), reach("{UPSTREAM}", {CLOSED}))',
+		options=('--net', 'open', *world.net), env={'CLOCHE_NO_NET_HOOKS': '1'})
+	assert done.lines == ['ok ECONNREFUSED'], done
+	[blind] = done.record.events('trace.blind')
+	assert blind['reason'].startswith('whose connections are is not known')
+	assert {(event['port'], event.get('pid', 0)) for event in done.record.events('net.connect')} == {(RAW, 0), (CLOSED, 0)}
+	assert done.record.show()['complete'] is False
+
+
+def test_doctor_says_whether_the_network_can_be_caught(own_cloche):
+	told = {row['what']: row for row in json.loads(own_cloche.call('doctor', '--json').out)}
+	for what in ('network (sk_lookup)', 'network (cgroup hooks)'):
+		assert told[what]['ok'] is True and told[what]['required'] is False and told[what]['detail']
