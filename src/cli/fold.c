@@ -230,6 +230,15 @@ static int check_traced(const struct folding *f, struct err *err)
 	return 0;
 }
 
+static void *open_view(const struct folding *f, const struct source *source, size_t i)
+{
+	void *view = f->fold->new (source_filter(source, i));
+
+	if (f->fold->open)
+		f->fold->open(view, source_reader(source, i));
+	return view;
+}
+
 static int run(const struct folding *f, const struct source_options *o, struct err *err)
 {
 	scoped(source) struct source *source = NULL;
@@ -239,7 +248,7 @@ static int run(const struct folding *f, const struct source_options *o, struct e
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < f->ids->n; i++)
-		f->views[i] = f->fold->new (source_filter(source, i));
+		f->views[i] = open_view(f, source, i);
 	if (o->follow) {
 		r = follow(f, source, err);
 	} else {

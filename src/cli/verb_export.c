@@ -21,7 +21,7 @@ static int read_blob(void *ctx, struct slice sha256, struct str *out)
 {
 	const struct blobs *blobs = ctx;
 
-	return reader_blob(source_reader(blobs->source, blobs->i), sha256, HAR_BODY_MAX, out);
+	return reader_blob(source_reader(blobs->source, blobs->i), sha256, NETWORK_BODY_MAX, out);
 }
 
 static bool sees_network(const struct event *ev)

@@ -6,7 +6,17 @@
 
 FOLD_ADAPTERS(network_table)
 
-static const struct fold fold = {FOLD_ROW, .needs_source = "network"};
+static int read_body(void *ctx, struct slice sha256, struct str *out)
+{
+	return reader_blob(ctx, sha256, NETWORK_BODY_MAX, out);
+}
+
+static void open_bodies(void *view, const struct reader *reader)
+{
+	network_table_read_bodies(view, read_body, (void *)reader); /* only read there */
+}
+
+static const struct fold fold = {FOLD_ROW, .needs_source = "network", .open = open_bodies};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
@@ -19,7 +29,7 @@ const struct verb verb_net = {
 	.usage = "ID | --label K=V",
 	.help = "the hosts that were reached, failed or refused, and the requests to them",
 	.text = "One line for each host, address and port, its first requests below it. With "
-                "--json "
+		"--json "
 		"all requests, with headers and bodies.",
 	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),

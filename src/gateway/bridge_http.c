@@ -203,7 +203,10 @@ struct copied {
 
 static void copy_body(struct bridge *bridge, const struct http_copy_view *view, struct copied *ret)
 {
-	size_t limit = (size_t)bridge->gw->config.network.body_limit;
+	/* A line of the record holds no more, whatever is kept of the body beside it. */
+	size_t limit = bridge->gw->config.network.body_limit < SPEC_BODY_LIMIT
+	                       ? (size_t)bridge->gw->config.network.body_limit
+	                       : SPEC_BODY_LIMIT;
 	size_t len = view->bytes.len;
 
 	*ret = (struct copied){.encoding = slice_of("utf8")};

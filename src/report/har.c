@@ -18,8 +18,9 @@ struct entry {
 };
 
 struct har {
-	har_blob_fn blob;
+	network_body_fn read;
 	void *ctx;
+	struct network_body body;
 	struct entry *entries;
 	size_t n, cap;
 	struct map
@@ -28,11 +29,11 @@ struct har {
 	uint64_t left_out;
 };
 
-struct har *har_new(har_blob_fn blob, void *ctx)
+struct har *har_new(network_body_fn read, void *ctx)
 {
 	struct har *har = new0(struct har);
 
-	har->blob = blob;
+	har->read = read;
 	har->ctx = ctx;
 	har->opened = map_new();
 	return har;
@@ -48,6 +49,7 @@ void har_free(struct har *har)
 	}
 	free(har->entries);
 	map_free(har->opened);
+	network_body_done(&har->body);
 	str_done(&har->key);
 	free(har);
 }
@@ -69,24 +71,8 @@ static struct slice flow_key(struct har *har, const struct event *ev, const char
 	return str_slice(&har->key);
 }
 
-/* What is known of the body: inline, or the blob where that is cut. */
-static struct har_body body_of(struct har *har, struct slice text, struct slice encoding,
-	bool is_cut, struct slice blob, struct str *room)
-{
-	struct har_body body = {.text = text, .encoding = encoding, .is_cut = is_cut};
-
-	if (!blob.len || (text.len && !is_cut) || !har->blob || har->blob(har->ctx, blob, room) < 0)
-		return body;
-	return (struct har_body){.text = str_slice(room), .is_bytes = true};
-}
-
 static void add_exchange(struct har *har, const struct event *ev, const char *sandbox)
 {
-	scoped_str struct str sent = {0}, got = {0};
-	struct har_body request =
-		body_of(har, ev->body, ev->body_encoding, ev->body_truncated, ev->body_blob, &sent);
-	struct har_body response = body_of(har, ev->response_body, ev->response_body_encoding,
-		ev->response_body_truncated, ev->response_body_blob, &got);
 	struct entry *entry;
 
 	if (har->n == HAR_ENTRIES_MAX) {
@@ -97,14 +83,12 @@ static void add_exchange(struct har *har, const struct event *ev, const char *sa
 	entry->start_ms = ev->wall_ms - ev->duration_ns / CLOCK_NS_PER_MS;
 	if (event_has(ev, upgrade) && event_has(ev, flow))
 		*map_slot(har->opened, flow_key(har, ev, sandbox)) = (void *)(uintptr_t)har->n;
-	har_parts_entry(&entry->json, ev, sandbox, &request, &response);
+	har_parts_entry(&entry->json, ev, sandbox);
 }
 
 static void add_message(struct har *har, const struct event *ev, const char *sandbox)
 {
 	uintptr_t at = (uintptr_t)map_find(har->opened, flow_key(har, ev, sandbox));
-	scoped_str struct str room = {0};
-	struct har_body body;
 	struct str *out;
 
 	if (!at)
@@ -112,15 +96,17 @@ static void add_message(struct har *har, const struct event *ev, const char *san
 	out = &har->entries[at - 1].messages;
 	if (out->len)
 		str_putc(out, ',');
-	body = body_of(har, ev->body, ev->body_encoding, ev->body_truncated, ev->body_blob, &room);
-	har_parts_message(out, ev, &body);
+	har_parts_message(out, ev);
 }
 
 void har_add(struct har *har, const struct event *ev, const char *sandbox)
 {
+	if (ev->kind != EVENT_NET_HTTP && ev->kind != EVENT_NET_WS)
+		return;
+	ev = network_body_fill(&har->body, ev, har->read, har->ctx);
 	if (ev->kind == EVENT_NET_HTTP)
 		add_exchange(har, ev, sandbox);
-	else if (ev->kind == EVENT_NET_WS)
+	else
 		add_message(har, ev, sandbox);
 }
 

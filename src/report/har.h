@@ -9,16 +9,14 @@
 #include "event/event.h"
 #include "util/scoped.h"
 #include "util/str.h"
+#include "view/network_body.h"
 
 #define HAR_ENTRIES_MAX 1000000U
-#define HAR_BODY_MAX    (64U << 20) /* of a blob that takes the place of a body that was cut */
 
 struct har;
 
-/* Reads a blob of the sandbox whose event is being added: 0, or a negative errno. */
-typedef int (*har_blob_fn)(void *ctx, struct slice sha256, struct str *out);
-
-struct har *har_new(har_blob_fn blob, void *ctx);
+/* read: for bodies too long for their event, of the sandbox whose event is being added. */
+struct har *har_new(network_body_fn read, void *ctx);
 void har_free(struct har *har);
 SCOPED_TYPE(har)
 

@@ -8,7 +8,6 @@
 
 #include "util/clock.h"
 #include "util/jsonw.h"
-#include "util/utf8.h"
 
 static json_t *read_headers(struct slice raw)
 {
@@ -121,23 +120,13 @@ static void write_query(struct jsonw *j, struct slice url)
 	jsonw_array_end(j);
 }
 
-/* "text", and how it is encoded where it is not just that. */
-static void write_text(
-	struct jsonw *j, const char *key, const char *encoding_key, const struct har_body *body)
+/* A body, and how it is encoded where it is not just text. */
+static void write_text(struct jsonw *j, const char *key, const char *encoding_key,
+	struct slice body, struct slice encoding)
 {
-	bool is_base64 = slice_is(body->encoding, "base64");
-
 	jsonw_key(j, key);
-	if (body->is_bytes && !utf8_is_valid(body->text.p ? body->text.p : "", body->text.len)) {
-		scoped_str struct str text = {0};
-
-		jsonw_base64(&text, body->text.p, body->text.len);
-		jsonw_slice(j, str_slice(&text));
-		is_base64 = true;
-	} else {
-		jsonw_slice(j, body->text);
-	}
-	if (is_base64)
+	jsonw_slice(j, body);
+	if (slice_is(encoding, "base64"))
 		jsonw_ktext(j, encoding_key, "base64");
 }
 
@@ -146,7 +135,7 @@ static const char *version_of(const struct event *ev)
 	return slice_is(ev->protocol, "h2") ? "HTTP/2.0" : "HTTP/1.1";
 }
 
-static void write_request(struct jsonw *j, const struct event *ev, const struct har_body *body)
+static void write_request(struct jsonw *j, const struct event *ev)
 {
 	json_t *headers = read_headers(ev->headers);
 
@@ -160,14 +149,14 @@ static void write_request(struct jsonw *j, const struct event *ev, const struct 
 	write_empty(j, "cookies");
 	write_headers(j, headers);
 	write_query(j, ev->url);
-	if (body->text.len) {
+	if (ev->body.len) {
 		jsonw_key(j, "postData");
 		jsonw_object(j);
 		jsonw_key(j, "mimeType");
 		jsonw_slice(j, header(headers, "content-type"));
 		write_empty(j, "params");
-		write_text(j, "text", "_encoding", body);
-		if (body->is_cut)
+		write_text(j, "text", "_encoding", ev->body, ev->body_encoding);
+		if (ev->body_truncated)
 			jsonw_kbool(j, "_truncated", true);
 		jsonw_object_end(j);
 	}
@@ -177,7 +166,7 @@ static void write_request(struct jsonw *j, const struct event *ev, const struct 
 	json_decref(headers);
 }
 
-static void write_response(struct jsonw *j, const struct event *ev, const struct har_body *body)
+static void write_response(struct jsonw *j, const struct event *ev)
 {
 	json_t *headers = read_headers(ev->response_headers);
 
@@ -193,9 +182,9 @@ static void write_response(struct jsonw *j, const struct event *ev, const struct
 	jsonw_kint(j, "size", event_has(ev, response_bytes) ? ev->response_bytes : 0);
 	jsonw_key(j, "mimeType");
 	jsonw_slice(j, header(headers, "content-type"));
-	if (body->text.len)
-		write_text(j, "text", "encoding", body);
-	if (body->is_cut)
+	if (ev->response_body.len)
+		write_text(j, "text", "encoding", ev->response_body, ev->response_body_encoding);
+	if (ev->response_body_truncated)
 		jsonw_kbool(j, "_truncated", true);
 	jsonw_object_end(j);
 	jsonw_key(j, "redirectURL");
@@ -252,8 +241,7 @@ static void write_ours(struct jsonw *j, const struct event *ev, const char *sand
 		jsonw_klist(j, "_secrets", ev->secrets.items, ev->secrets.n);
 }
 
-void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox,
-	const struct har_body *request, const struct har_body *response)
+void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox)
 {
 	struct jsonw j = jsonw_to(out);
 	char text[CLOCK_TEXT_LEN];
@@ -263,13 +251,13 @@ void har_parts_entry(struct str *out, const struct event *ev, const char *sandbo
 	jsonw_ktext(&j, "startedDateTime", text);
 	jsonw_key(&j, "time");
 	jsonw_real(&j, (double)ev->duration_ns / (double)CLOCK_NS_PER_MS);
-	write_request(&j, ev, request);
-	write_response(&j, ev, response);
+	write_request(&j, ev);
+	write_response(&j, ev);
 	write_times(&j, ev);
 	write_ours(&j, ev, sandbox);
 }
 
-void har_parts_message(struct str *out, const struct event *ev, const struct har_body *body)
+void har_parts_message(struct str *out, const struct event *ev)
 {
 	struct jsonw j = jsonw_to(out);
 
@@ -278,8 +266,8 @@ void har_parts_message(struct str *out, const struct event *ev, const struct har
 	jsonw_key(&j, "time");
 	jsonw_real(&j, (double)ev->wall_ms / 1000);
 	jsonw_kint(&j, "opcode", ev->opcode);
-	write_text(&j, "data", "_encoding", body);
-	if (body->is_cut)
+	write_text(&j, "data", "_encoding", ev->body, ev->body_encoding);
+	if (ev->body_truncated)
 		jsonw_kbool(&j, "_truncated", true);
 	jsonw_object_end(&j);
 }

@@ -6,17 +6,9 @@
 #include "event/event.h"
 #include "util/str.h"
 
-struct har_body {
-	struct slice text;
-	struct slice encoding; /* "utf8", "base64" */
-	bool is_bytes;         /* text is the body itself, whatever it is */
-	bool is_cut;
-};
-
 /* An entry without its last brace: more may be put in. */
-void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox,
-	const struct har_body *request, const struct har_body *response);
+void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox);
 /* A WebSocket message, as Chrome's developer tools write them. */
-void har_parts_message(struct str *out, const struct event *ev, const struct har_body *body);
+void har_parts_message(struct str *out, const struct event *ev);
 
 #endif

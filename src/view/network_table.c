@@ -29,6 +29,9 @@ struct network_table {
 	size_t n_entries, cap_entries, n_shown;
 	size_t kept; /* bytes of requests and messages */
 	bool no_bodies;
+	network_body_fn read; /* NULL: what is in the events is all */
+	void *ctx;
+	struct network_body body;
 	struct str key;
 };
 
@@ -75,6 +78,7 @@ void network_table_free(struct network_table *table)
 	intern_free(table->intern);
 	free(table->execs);
 	free(table->entries);
+	network_body_done(&table->body);
 	str_done(&table->key);
 	free(table);
 }
@@ -82,6 +86,12 @@ void network_table_free(struct network_table *table)
 void network_table_leave_bodies(struct network_table *table)
 {
 	table->no_bodies = true;
+}
+
+void network_table_read_bodies(struct network_table *table, network_body_fn read, void *ctx)
+{
+	table->read = read;
+	table->ctx = ctx;
 }
 
 /* "tcp" also of a request: h2 is no other place than HTTP/1.1. */
@@ -282,6 +292,8 @@ static bool keep(struct network_table *table, struct network_entry *entry, const
 		bodies = !(entry->bodies_cut = true);
 	if (table->kept / 2 >= NETWORK_TABLE_KEPT_MAX)
 		return false;
+	if (bodies)
+		ev = network_body_fill(&table->body, ev, table->read, table->ctx);
 	write(ret_json, ev, bodies);
 	table->kept += ret_json->len;
 	return true;

@@ -17,6 +17,7 @@
 #include "util/scoped.h"
 #include "util/str.h"
 #include "view/idset.h"
+#include "view/network_body.h"
 #include "view/view_filter.h"
 #include "view/view_text.h"
 
@@ -65,6 +66,8 @@ SCOPED_TYPE(network_table)
 
 /* No bodies from here on: for those who only want the list. */
 void network_table_leave_bodies(struct network_table *table);
+/* Reads bodies that were too long for their event from here on; ctx lives as long as the table is added to. */
+void network_table_read_bodies(struct network_table *table, network_body_fn read, void *ctx);
 void network_table_add(struct network_table *table, const struct event *ev);
 
 /* Judges flows and sorts entries by their first event; returns how many there are. Those below do it first; more events may follow. */

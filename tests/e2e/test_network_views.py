@@ -210,13 +210,20 @@ def test_big_bodies_are_kept_beside(online, world):
 	text = 'x' * 200000
 	digest = hashlib.sha256(text.encode()).hexdigest()
 	blob = online.state / 'records' / run.record.id / 'bodies' / digest
-	if request.get('body_blob'):
-		assert request['body_blob'] == digest and blob.read_text() == text
-		assert os.stat(blob).st_mode & 0o777 == 0o600
-		blob.write_text('changed')
-		assert 'was changed' in online.call('verify', run.record.id).out
-	else:
-		assert request['body'] == text
+	assert request['body'] == text and not request['body_truncated'] and request['body_bytes'] == 200000
+	event, = run.record.events('net.http')
+	assert event['body'] == text[:65536] and event['body_truncated'] and event['body_blob'] == digest
+	assert blob.read_text() == text and os.stat(blob).st_mode & 0o777 == 0o600
+	har, = run.record.json('export', '--har')['log']['entries']
+	assert har['request']['postData']['text'] == text
+	assert online.call('verify', run.record.id).code == 0
+	blob.write_text('changed')
+	assert f'bodies/{digest} was changed' in online.call('verify', run.record.id).out
+	blob.unlink()
+	assert f'bodies/{digest} is missing' in online.call('verify', run.record.id).out
+	request, = requests(run)
+	assert request['body'] == text[:65536] and request['body_truncated']
+	assert online.call('rm', '--record', run.record.id).code == 0 and not blob.parent.parent.exists()
 
 
 def test_events_fit_the_schema(online, world):

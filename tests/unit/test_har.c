@@ -16,38 +16,39 @@
 static const char *const events[] = {
 	/* ended first, began second */
 	"{\"seq\":1,\"kind\":\"net.http\",\"wall_ms\":1795961402500,\"pid\":3,\"exec\":\"ex_a\","
-        "\"flow\":7,"
+	"\"flow\":7,"
 	"\"protocol\":\"h2\",\"host\":\"a.test\",\"address\":\"203.0.113.1\",\"port\":443,"
-        "\"method\":\"POST\","
+	"\"method\":\"POST\","
 	"\"url\":\"https://a.test/"
-        "v1?x=a%20b&flag&y=c+d\",\"headers\":{\"content-type\":\"application/json\"},"
+	"v1?x=a%20b&flag&y=c+d\",\"headers\":{\"content-type\":\"application/json\"},"
 	"\"body\":\"{}\",\"body_encoding\":\"utf8\",\"body_bytes\":2,\"status\":302,\"response_"
-        "headers\":{"
+	"headers\":{"
 	"\"content-type\":\"text/html\",\"location\":\"/"
-        "there\"},\"response_bytes\":5,\"response_body\":"
+	"there\"},\"response_bytes\":5,\"response_body\":"
 	"\"/"
-        "w==\",\"response_body_encoding\":\"base64\",\"duration_ns\":250000000,\"secrets\":["
-        "\"KEY\"]}",
+	"w==\",\"response_body_encoding\":\"base64\",\"duration_ns\":250000000,\"secrets\":["
+	"\"KEY\"]}",
 	"{\"seq\":2,\"kind\":\"net.http\",\"wall_ms\":1795961402600,\"protocol\":\"http/"
-        "1.1\",\"flow\":8,"
+	"1.1\",\"flow\":8,"
 	"\"method\":\"GET\",\"url\":\"http://a.test/ws\",\"status\":101,\"upgrade\":\"websocket\","
 	"\"duration_ns\":600000000}",
 	"{\"seq\":3,\"kind\":\"net.ws\",\"wall_ms\":1795961402700,\"flow\":8,\"direction\":\"out\","
-        "\"opcode\":1,"
+	"\"opcode\":1,"
 	"\"bytes\":2,\"body\":\"yo\",\"body_encoding\":\"utf8\"}",
 	"{\"seq\":4,\"kind\":\"net.ws\",\"wall_ms\":1795961402800,\"flow\":8,\"direction\":\"in\","
-        "\"opcode\":2,"
+	"\"opcode\":2,"
 	"\"bytes\":1,\"body\":\"/w==\",\"body_encoding\":\"base64\"}",
 	"{\"seq\":5,\"kind\":\"net.ws\",\"wall_ms\":1795961402800,\"flow\":9,\"direction\":\"in\","
-        "\"opcode\":1,"
+	"\"opcode\":1,"
 	"\"bytes\":1,\"body\":\"?\",\"body_encoding\":\"utf8\"}",
 	"{\"seq\":6,\"kind\":\"net.http\",\"wall_ms\":1795961403000,\"protocol\":\"http/"
-        "1.1\",\"method\":\"PUT\","
+	"1.1\",\"method\":\"PUT\","
 	"\"url\":\"http://a.test/"
-        "big\",\"body\":\"head\",\"body_encoding\":\"utf8\",\"body_truncated\":true,"
-	"\"body_blob\":\"there\",\"response_body\":\"half\",\"response_body_encoding\":\"utf8\","
+	"big\",\"body\":\"head\",\"body_encoding\":\"utf8\",\"body_truncated\":true,"
+	"\"body_bytes\":6,\"body_blob\":\"there\",\"response_body\":\"half\",\"response_body_"
+        "encoding\":\"utf8\","
 	"\"response_body_truncated\":true,\"response_body_blob\":\"gone\",\"error\":\"reset "
-        "\\u001b\"}",
+	"\\u001b\"}",
 	"{\"seq\":7,\"kind\":\"net.connect\",\"wall_ms\":1,\"address\":\"203.0.113.1\",\"port\":1}",
 };
 
@@ -154,7 +155,7 @@ static void test_blobs(void **state)
 		json_object_get(json_object_get(put, "response"), "content"), "_truncated")));
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(put, "request"), "bodySize")),
-		-1);
+		6);
 	assert_string_equal(text(put, "comment"), "reset \x1b");
 	json_decref(root);
 }
