@@ -371,6 +371,13 @@ static const struct {
 	{EVENT_NET_REFUSED, take_refused},
 };
 
+/* A request on a flow that was for another host, which is the one that was refused. */
+static bool is_of_another_host(const struct flow *flow, const struct event *ev)
+{
+	return ev->kind == EVENT_NET_REFUSED && ev->host.len && flow->entry->host.len &&
+	       !slice_eq(ev->host, flow->entry->host);
+}
+
 void network_table_add(struct network_table *table, const struct event *ev)
 {
 	struct network_entry *entry;
@@ -381,6 +388,8 @@ void network_table_add(struct network_table *table, const struct event *ev)
 	if (!view_filter_takes(&table->filter, ev))
 		return;
 	flow = ev->kind == EVENT_NET_DNS ? NULL : flow_of(table, ev);
+	if (flow && is_of_another_host(flow, ev))
+		flow = NULL;
 	entry = flow ? flow->entry : entry_at(table, ev);
 	note_who(table, entry, ev);
 	for (size_t i = 0; i < sizeof(takers) / sizeof(takers[0]); i++)
