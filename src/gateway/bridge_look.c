@@ -9,6 +9,7 @@
 #include "gateway/bridge_http.h"
 #include "gateway/bridge_tls.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/h2_machine.h"
 #include "gateway/http_machine.h"
 #include "gateway/verdict.h"
 #include "util/clock.h"
@@ -52,12 +53,15 @@ bool bridge_pass(struct bridge *bridge)
 	return true;
 }
 
-static bool begin_http(struct bridge *bridge)
+static bool begin_http(struct bridge *bridge, enum http_kind kind)
 {
 	struct http_setup setup = bridge_http_setup(bridge, false, false);
 
 	stop_timer(bridge);
-	http_machine_new(&setup, &bridge->machine);
+	if (kind == HTTP_KIND_HTTP2)
+		h2_machine_new(&setup, &bridge->machine);
+	else
+		http_machine_new(&setup, &bridge->machine);
 	bridge->state = BRIDGE_MACHINE;
 	return true;
 }
@@ -105,19 +109,22 @@ static bool look_at_part(struct bridge *bridge)
 {
 	if (bridge->side[MACHINE_CLIENT].io.ready & POLLER_END)
 		return bridge_pass(bridge);
-	return !may_wait(bridge) && begin_http(bridge);
+	return !may_wait(bridge) && begin_http(bridge, HTTP_KIND_HTTP1);
 }
 
 static bool look_at(struct bridge *bridge, struct slice first)
 {
+	enum http_kind kind;
+
 	if ((unsigned char)*first.p == TLS_RECORD)
 		return look_at_tls(bridge, first);
-	switch (http_sniff(first)) {
+	kind = http_sniff(first);
+	switch (kind) {
 	case HTTP_KIND_MORE:
 		return look_at_part(bridge);
 	case HTTP_KIND_HTTP1:
-		return begin_http(bridge);
 	case HTTP_KIND_HTTP2:
+		return begin_http(bridge, kind);
 	case HTTP_KIND_OTHER:
 		break;
 	}

@@ -7,6 +7,7 @@
 
 #include "gateway/bridge_http.h"
 #include "gateway/gateway_internal.h"
+#include "gateway/h2_machine.h"
 #include "gateway/mitm.h"
 #include "gateway/plain_machine.h"
 #include "gateway/tls_setup.h"
@@ -74,7 +75,9 @@ static int open_inner(void *data, const char *alpn, const char *fault, struct ma
 
 	if (fault)
 		return -EIO;
-	if (strcmp(alpn, "http/1.1") == 0)
+	if (strcmp(alpn, "h2") == 0)
+		h2_machine_new(&setup, ret);
+	else if (strcmp(alpn, "http/1.1") == 0)
 		http_machine_new(&setup, ret);
 	else
 		plain_machine_new(&setup, !bridge->answer.only_http, ret);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gateway/h2_machine.h"
 #include "util/mem.h"
 #include "util/str.h"
 
@@ -57,6 +58,9 @@ static void look(struct plain_machine *m)
 		http_machine_new(&m->setup, &m->inner);
 		break;
 	case HTTP_KIND_HTTP2:
+		m->is_decided = true;
+		h2_machine_new(&m->setup, &m->inner);
+		break;
 	case HTTP_KIND_OTHER:
 		pass_on(m);
 		break;

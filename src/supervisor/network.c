@@ -25,9 +25,10 @@
 #define RETRY_MAX_MS 10000 /* twice that after each further one */
 #define STEADY_MS    10000
 
-/* What something from inside shows at first. */
-static const enum netcatch_part watched[] = {NETCATCH_PART_RING, NETCATCH_PART_UDP4,
-	NETCATCH_PART_UDP6, NETCATCH_PART_DNS4, NETCATCH_PART_DNS6};
+/* What something from inside shows at first; streams only where a gateway died with one that it had let through and
+ * not taken yet. */
+static const enum netcatch_part watched[] = {NETCATCH_PART_TCP, NETCATCH_PART_RING,
+	NETCATCH_PART_UDP4, NETCATCH_PART_UDP6, NETCATCH_PART_DNS4, NETCATCH_PART_DNS6};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 
 struct network {

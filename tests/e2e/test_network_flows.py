@@ -268,7 +268,7 @@ sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sock.sendto(b'x', ('169.254.169.254', 80))
 time.sleep(.2)
 try:
-	sock.sendto(b'x', ('169.254.169.254', 80))
+	sock.connect(('169.254.169.254', 80))
 except OSError as error:
 	print(errno.errorcode[error.errno])
 print(time.monotonic() - begin < 1)
@@ -290,7 +290,7 @@ held = []
 while True:
 	held.append(listener.accept()[0])
 ''')
-	sandbox = online.create(*open_net(world))
+	sandbox = online.create('--trace', *open_net(world))
 	try:
 		code = '''
 import socket
@@ -338,7 +338,7 @@ while True:
 		else:
 			socks.pop(fd).close()
 ''')
-	sandbox = online.create(*open_net(world))
+	sandbox = online.create('--trace', *open_net(world))
 	try:
 		code = '''
 import errno, resource, socket
@@ -372,7 +372,7 @@ print(len(held), refused, sum(sock.recv(10) == b'\\1' for sock in held))
 
 def test_gateway_dies(world, online):
 	"""Fails closed, says so, and is there again at the next use."""
-	sandbox = online.create(*open_net(world))
+	sandbox = online.create('--trace', *open_net(world))
 	try:
 		assert sandbox.sh('curl -sS -o /dev/null http://allowed.test/').code == 0
 		code = '''
@@ -399,7 +399,7 @@ except OSError as error:
 
 def test_gateway_is_confined(world, online):
 	"""Another uid, no rights, a filter, not to be looked into."""
-	sandbox = online.create(*open_net(world))
+	sandbox = online.create('--trace', *open_net(world))
 	try:
 		assert sandbox.sh('curl -sS -o /dev/null http://allowed.test/').code == 0
 		pid = gateway(online, sandbox)
