@@ -99,13 +99,16 @@ void bridge_reset(struct bridge *bridge, const char *why)
 	done(bridge, true);
 }
 
-/* A side that has failed, seen while nothing is read from it or written to it. */
+/* A side that has failed, seen while nothing is read from it or written to it. What it said before (why it leaves)
+ * is read first. */
 static int failure(struct bridge_side *side)
 {
 	int error = 0;
 	socklen_t len = sizeof(error);
+	char byte;
 
-	if (!(side->io.ready & POLLER_ERROR) || side->io.fd < 0)
+	if (!(side->io.ready & POLLER_ERROR) || side->io.fd < 0 ||
+		recv(side->io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
 		return 0;
 	side->io.ready &= ~POLLER_ERROR;
 	return getsockopt(side->io.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? errno : error;
@@ -114,9 +117,17 @@ static int failure(struct bridge_side *side)
 /* The program may leave as it likes, and says so by its end before; that upstream does is a failure. */
 void bridge_fail(struct bridge *bridge, enum machine_side side, int positive_errno)
 {
+	if (bridge->mitm && side == MACHINE_CLIENT && !bridge->side[side].eof) {
+		bridge->side[side].eof = true;
+		mitm_machine.end(bridge->mitm, side); /* it knows what the program left in */
+	}
+	if (bridge->mitm)
+		ask_mitm(bridge);
 	if (side == MACHINE_SERVER) {
 		bridge->failed = true;
-		str_printf(&bridge->error, "upstream: %s", event_errno_name(positive_errno));
+		if (bridge->error.len == 0)
+			str_printf(
+				&bridge->error, "upstream: %s", event_errno_name(positive_errno));
 	} else if (!bridge->client_ended && bridge->error.len == 0) {
 		str_printf(
 			&bridge->error, "the program left: %s", event_errno_name(positive_errno));
