@@ -177,6 +177,7 @@ static void machine_free(void *self)
 		nghttp2_session_del(m->session[i]);
 		str_done(&m->out[i]);
 	}
+	str_done(&m->scratch);
 	free(m);
 }
 

@@ -49,6 +49,7 @@ struct h2_machine {
 	struct h2_stream *streams;
 	struct str out[MACHINE_SIDES];
 	size_t at[MACHINE_SIDES];
+	struct str scratch; /* of a piece that is changed on its way */
 	bool closing[MACHINE_SIDES];
 	bool server_gone;
 	int error;

@@ -283,24 +283,31 @@ void h2_stream_data(struct h2_stream *s, enum machine_side from, struct slice da
 		return;
 	}
 	if (from == MACHINE_SERVER)
-		http_turn_receive(&s->turn, data, &half->waiting);
-	else if (http_turn_send(&s->turn, data, &half->waiting) < 0)
+		http_turn_receive(&s->turn, data, &s->m->scratch, &data);
+	else if (http_turn_send(&s->turn, data, &s->m->scratch, &data) < 0)
 		break_off(s);
+	if (s->cut)
+		return;
+	str_add(&half->waiting, data.p, data.len);
 	h2_body_wake(s, to);
 }
 
 void h2_stream_end(struct h2_stream *s, enum machine_side from)
 {
 	struct h2_half *half = &s->to[machine_other(from)];
+	struct slice data;
 
 	s->came_whole[from] = true;
 	if (half->ended || (s->cut && from == MACHINE_CLIENT))
 		return;
 	half->ended = true;
 	if (from == MACHINE_SERVER)
-		http_turn_receive_end(&s->turn, &half->waiting);
-	else if (http_turn_send_end(&s->turn, &half->waiting) < 0)
+		http_turn_receive_end(&s->turn, &s->m->scratch, &data);
+	else if (http_turn_send_end(&s->turn, &s->m->scratch, &data) < 0)
 		break_off(s);
+	if (s->cut)
+		return;
+	str_add(&half->waiting, data.p, data.len);
 	h2_body_wake(s, machine_other(from));
 }
 

@@ -93,14 +93,14 @@ static void forward_head(struct http_machine *m)
 	pair->keep = r->keep_alive;
 }
 
-static void add_data(struct http_machine *m)
+static void add_data(struct http_machine *m, struct slice data)
 {
 	struct str *out = &m->out[MACHINE_SERVER].bytes;
 
 	if (m->pair->request.framing == HTTP1_CHUNKED)
-		http1_add_chunk(out, str_slice(&m->plain));
+		http1_add_chunk(out, data);
 	else
-		str_add(out, m->plain.p, m->plain.len);
+		str_add(out, data.p, data.len);
 }
 
 static void add_trailers(struct http_machine *m, const struct http1_head *trailers)
@@ -119,13 +119,13 @@ static void end_request_body(struct http_machine *m)
 	struct http_pair *pair = m->pair;
 	struct http1_head trailers;
 	struct http1_fault fault;
+	struct slice data;
 
-	str_reset(&m->plain);
-	if (http_turn_send_end(&pair->turn, &m->plain) < 0) {
+	if (http_turn_send_end(&pair->turn, &m->plain, &data) < 0) {
 		http_machine_break_off(m);
 		return;
 	}
-	add_data(m);
+	add_data(m, data);
 	if (pair->request.framing != HTTP1_CHUNKED)
 		return;
 	if (http1_body_trailers(&pair->request_body, &trailers, &fault) < 0) {
@@ -193,12 +193,11 @@ static bool forward_data(struct http_machine *m, struct slice data)
 {
 	if (m->pair->turn.refused || !data.len)
 		return true;
-	str_reset(&m->plain);
-	if (http_turn_send(&m->pair->turn, data, &m->plain) < 0) {
+	if (http_turn_send(&m->pair->turn, data, &m->plain, &data) < 0) {
 		http_machine_break_off(m);
 		return false;
 	}
-	add_data(m);
+	add_data(m, data);
 	return true;
 }
 

@@ -49,14 +49,14 @@ static void forward_head(struct http_machine *m)
 	http1_add_end(out);
 }
 
-static void add_data(struct http_machine *m)
+static void add_data(struct http_machine *m, struct slice data)
 {
 	struct str *out = &m->out[MACHINE_CLIENT].bytes;
 
 	if (m->pair->response_body.framing == HTTP1_CHUNKED)
-		http1_add_chunk(out, str_slice(&m->plain));
+		http1_add_chunk(out, data);
 	else
-		str_add(out, m->plain.p, m->plain.len);
+		str_add(out, data.p, data.len);
 }
 
 static int add_trailers(struct http_machine *m)
@@ -84,10 +84,10 @@ static int add_trailers(struct http_machine *m)
 static void end_response_body(struct http_machine *m)
 {
 	struct http_pair *pair = m->pair;
+	struct slice data;
 
-	str_reset(&m->plain);
-	http_turn_receive_end(&pair->turn, &m->plain);
-	add_data(m);
+	http_turn_receive_end(&pair->turn, &m->plain, &data);
+	add_data(m, data);
 	if (pair->response_body.framing == HTTP1_CHUNKED && add_trailers(m) < 0)
 		return;
 	pair->response_ended = true;
@@ -167,9 +167,8 @@ static size_t take_head(struct http_machine *m, struct slice in)
 
 static void forward_data(struct http_machine *m, struct slice data)
 {
-	str_reset(&m->plain);
-	http_turn_receive(&m->pair->turn, data, &m->plain);
-	add_data(m);
+	http_turn_receive(&m->pair->turn, data, &m->plain, &data);
+	add_data(m, data);
 }
 
 size_t http_response_take(struct http_machine *m, struct slice in)

@@ -66,13 +66,15 @@ void http_turn_put_field(
 	struct http_turn *turn, struct slice name, struct slice value, struct str *out);
 void http_turn_put_path(struct http_turn *turn, struct str *out);
 void http_turn_put_back(const struct http_turn *turn, char *p, size_t len);
-/* What goes on of a body: adds to out what can, keeps a copy as the program inside knows it. The end is told once.
- * -EACCES, for the request's: a stand-in is on its way to where it must not go; that was told, and nothing of it
- * may be sent. */
-int http_turn_send(struct http_turn *turn, struct slice data, struct str *out);
-int http_turn_send_end(struct http_turn *turn, struct str *out);
-void http_turn_receive(struct http_turn *turn, struct slice data, struct str *out);
-void http_turn_receive_end(struct http_turn *turn, struct str *out);
+/* What goes on of a body: *ret_data is data itself or, where something had to be changed, in scratch, which is
+ * overwritten. Keeps a copy as the program inside knows it. The end is told once. -EACCES, for the request's: a
+ * stand-in is on its way to where it must not go; that was told, and nothing of it may be sent. */
+int http_turn_send(
+	struct http_turn *turn, struct slice data, struct str *scratch, struct slice *ret_data);
+int http_turn_send_end(struct http_turn *turn, struct str *scratch, struct slice *ret_data);
+void http_turn_receive(
+	struct http_turn *turn, struct slice data, struct str *scratch, struct slice *ret_data);
+void http_turn_receive_end(struct http_turn *turn, struct str *scratch, struct slice *ret_data);
 /* -EACCES as above, for bytes that go on as they are, and for trailer fields. */
 int http_turn_watch(struct http_turn *turn, struct slice data);
 int http_turn_check_fields(struct http_turn *turn, const struct http1_field *fields, size_t n);

@@ -18,7 +18,7 @@ static int misuse(struct http_turn *turn, uint64_t found, const char *where)
 	s->hooks->on_misuse(s->arg, &m);
 	reason = mem_printf(
 		"The placeholder of the secret %s is in the request's %s, and its value may not go "
-	        "there: "
+		"there: "
 		"it is put in only on requests to the hosts it was given for, over verified TLS",
 		m.name, where);
 	if (turn->sent.seen) {
@@ -108,23 +108,28 @@ static int check_stream(struct http_turn *turn)
 	return turn->out.found ? misuse(turn, turn->out.found, "body") : 0;
 }
 
-int http_turn_send(struct http_turn *turn, struct slice data, struct str *out)
+int http_turn_send(
+	struct http_turn *turn, struct slice data, struct str *scratch, struct slice *ret_data)
 {
 	http_copy_add(&turn->sent, data);
-	if (!turn->out.secrets) {
-		str_add(out, data.p, data.len);
+	*ret_data = data;
+	if (!turn->out.secrets)
 		return 0;
-	}
-	secrets_stream_add(&turn->out, data, out);
+	str_reset(scratch);
+	secrets_stream_add(&turn->out, data, scratch);
+	*ret_data = str_slice(scratch);
 	return check_stream(turn);
 }
 
-int http_turn_send_end(struct http_turn *turn, struct str *out)
+int http_turn_send_end(struct http_turn *turn, struct str *scratch, struct slice *ret_data)
 {
 	int r = 0;
 
+	*ret_data = (struct slice){0};
 	if (turn->out.secrets) {
-		secrets_stream_end(&turn->out, out);
+		str_reset(scratch);
+		secrets_stream_end(&turn->out, scratch);
+		*ret_data = str_slice(scratch);
 		r = check_stream(turn);
 	}
 	if (r == 0)
@@ -142,24 +147,26 @@ int http_turn_watch(struct http_turn *turn, struct slice data)
 	return check_stream(turn);
 }
 
-void http_turn_receive(struct http_turn *turn, struct slice data, struct str *out)
+void http_turn_receive(
+	struct http_turn *turn, struct slice data, struct str *scratch, struct slice *ret_data)
 {
-	size_t from = out->len;
-
-	if (turn->bound)
-		secrets_stream_add(&turn->back, data, out);
-	else
-		str_add(out, data.p, data.len);
-	http_copy_add(&turn->got, (struct slice){.p = out->p + from, .len = out->len - from});
+	*ret_data = data;
+	if (turn->bound) {
+		str_reset(scratch);
+		secrets_stream_add(&turn->back, data, scratch);
+		*ret_data = str_slice(scratch);
+	}
+	http_copy_add(&turn->got, *ret_data);
 }
 
-void http_turn_receive_end(struct http_turn *turn, struct str *out)
+void http_turn_receive_end(struct http_turn *turn, struct str *scratch, struct slice *ret_data)
 {
-	size_t from = out->len;
-
-	if (turn->bound)
-		secrets_stream_end(&turn->back, out);
-	http_copy_add(&turn->got,
-		(struct slice){.p = out->p ? out->p + from : NULL, .len = out->len - from});
+	*ret_data = (struct slice){0};
+	if (turn->bound) {
+		str_reset(scratch);
+		secrets_stream_end(&turn->back, scratch);
+		*ret_data = str_slice(scratch);
+		http_copy_add(&turn->got, *ret_data);
+	}
 	turn->got.whole = true;
 }
