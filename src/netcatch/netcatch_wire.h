@@ -19,7 +19,7 @@
 #include <linux/types.h>
 
 #define NETCATCH_FLOWS_MAX   4096
-#define NETCATCH_OWNERS_MAX  8192
+#define NETCATCH_OWNERS_MAX  4096
 #define NETCATCH_REFUSED_MAX 1024
 #define NETCATCH_RING_BYTES  (256u << 10)
 #define NETCATCH_PACKET_MAX  128 /* a SYN's headers: longer ones are dropped unseen */

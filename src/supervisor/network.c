@@ -232,7 +232,7 @@ void network_open(struct supervisor *sup)
 	struct network *network = sup->network;
 	struct err err;
 
-	if (!network)
+	if (!network || network->is_open)
 		return;
 	if (netcatch_wait(network->netcatch, &err) < 0) {
 		say_blind(sup, "the network is off", err.msg);

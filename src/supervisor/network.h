@@ -10,10 +10,11 @@
 #include "supervisor/supervisor_internal.h"
 
 /* In this order: before sandbox_create(); its on_place (ctx: the supervisor) where sup->network is there, which it is when
- * the spec asks for one; after it. */
+ * the spec asks for one. The thread keeps the rights it takes while it lives, some ms, whatever rights_keep() does. */
 void network_prepare(struct supervisor *sup);
 void network_on_place(void *ctx, int netns_fd, int cgroup_fd);
-/* Where the host cannot give what the spec asks for the sandbox has loopback alone, and its record says so. */
+/* Before anything runs inside, again and again: what was begun on a thread is finished here, at the first time. Where the
+ * host cannot give what the spec asks for the sandbox has loopback alone, and its record says so. */
 void network_open(struct supervisor *sup);
 
 void network_add_exec(struct supervisor *sup, uint64_t cgroup_id, const char *exec_id);

@@ -326,7 +326,10 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 		.stdin_fd = ends->child[0],
 		.stdout_fd = ends->child[1],
 		.stderr_fd = ends->child[2]};
-	int r = sandbox_exec_prepare(sup->sandbox, &config, &running->box, err);
+	int r;
+
+	network_open(sup);
+	r = sandbox_exec_prepare(sup->sandbox, &config, &running->box, err);
 
 	if (r < 0)
 		return r;

@@ -220,7 +220,6 @@ static int open_sandbox(
 		return r;
 	}
 	recorder_set_start(sup->recorder, sandbox_start_ns(sup->sandbox));
-	network_open(sup);
 	sup->init_io = loop_io_new(
 		sup->loop, sandbox_init_pidfd(sup->sandbox), LOOP_READ, on_init_gone, sup);
 	return 0;
