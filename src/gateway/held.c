@@ -147,6 +147,17 @@ static void on_not_accepted(void *ctx)
 	held_free(held);
 }
 
+void held_stop(struct held *held)
+{
+	if (held->state == HELD_SETTLED) {
+		on_not_accepted(held);
+		return;
+	}
+	held->dial.why = "the sandbox ended before it stood";
+	tell_connect(held, ECANCELED);
+	held_free(held);
+}
+
 static void let_in(struct held *held, int upstream_fd)
 {
 	intake_unqueue(held->gw->intake, held);

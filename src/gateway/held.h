@@ -60,6 +60,7 @@ void held_accept(struct held *held, int client_fd);
 /* The rules have changed. */
 void held_check(struct held *held);
 void held_free(struct held *held); /* whatever it is at */
+void held_stop(struct held *held); /* the gateway stops: it is told how far it came, and gone */
 
 /* For the queues of the intake. */
 void held_dial(struct held *held);

@@ -340,7 +340,7 @@ void intake_free(struct intake *intake)
 		return;
 	intake->is_starting = true; /* nobody's turn any more */
 	for (size_t i = 0; map_next(intake->held, &i, &key, &value);)
-		held_free(value);
+		held_stop(value);
 	poller_remove(intake->gw->poller, &intake->ring_io);
 	poller_remove(intake->gw->poller, &intake->listener_io);
 	ring_free(intake->ring);

@@ -186,12 +186,12 @@ FIXED = {'loop.test': '127.0.0.1', 'meta.test': '169.254.169.254', 'priv.test': 
 asked = {}
 
 
-def records(name):
+def records(name, kind):
 	"""(owner, type, ttl, data) each; none: no such name."""
 	def a(owner, to, ttl=30):
 		return (owner, 1, ttl, socket.inet_aton(to))
 	low = name.lower()
-	asked[low] = asked.get(low, 0) + 1
+	asked[low] = asked.get(low, 0) + (kind == 1)
 	if low == 'cname.test':
 		return [(name, 5, 30, labels('edge.cdn.test')), ('edge.cdn.test', 5, 30, labels('pop7.cdn.test')),
 			a('pop7.cdn.test', address)]
@@ -213,7 +213,7 @@ def dns_reply(query, tcp):
 		at += query[at] + 1
 	name, kind, end = '.'.join(parts), int.from_bytes(query[at + 1:at + 3], 'big'), at + 5
 	note('dns', name=name, type=kind, tcp=tcp)
-	all_of_it = records(name)
+	all_of_it = records(name, kind)
 	fit = [record for record in all_of_it if record[1] in (kind, 5)]
 	body = b''.join(labels(owner) + struct.pack('>HHIH', code, 1, ttl, len(data)) + data for owner, code, ttl, data in fit)
 	flags, n = 0x8180 | (0 if all_of_it else 3), len(fit)
