@@ -30,6 +30,8 @@ static void ask_mitm(struct bridge *bridge)
 	const char *error = mitm_error(bridge->mitm);
 
 	bridge->failed |= mitm_has_failed(bridge->mitm);
+	if (mitm_is_unread(bridge->mitm))
+		bridge->tls = "unreadable";
 	if (*error && bridge->error.len == 0)
 		str_puts(&bridge->error, error);
 }

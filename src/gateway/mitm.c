@@ -36,9 +36,10 @@ struct mitm {
 		[MACHINE_SIDES]; /* client: NULL before its turn; server: NULL without upstream */
 	struct machine inner;
 	bool was_ended[MACHINE_SIDES]; /* the machine was told of that side's end */
-	bool is_cut_off;       /* upstream's end was none in good order: ours is none either */
-	bool has_said;         /* the program sent something */
-	char alert[ALERT_LEN]; /* for a program that gets no handshake */
+	bool is_cut_off;         /* upstream's end was none in good order: ours is none either */
+	bool has_said;           /* the program sent something */
+	bool is_offered, is_met; /* our certificate went to the program, which took it */
+	char alert[ALERT_LEN];   /* for a program that gets no handshake */
 	size_t alert_left;
 	bool has_failed;
 	char error[ERROR_MAX];
@@ -83,6 +84,7 @@ static void greet_program(struct mitm *m, const char *alpn)
 
 	m->end[MACHINE_CLIENT] = ca_accept(m->ca, &name, alpn);
 	m->state = CLIENT_HELLO;
+	m->is_offered = true;
 	if (m->end[MACHINE_CLIENT])
 		return;
 	note(m, true, "no certificate could be made for the name", "");
@@ -164,6 +166,7 @@ static void meet_program(struct mitm *m)
 		lose_program(m);
 	} else if (tls_end_state(in) == TLS_END_OPEN) {
 		m->state = OPEN;
+		m->is_met = true;
 		if (open_inner(m, tls_end_alpn(in), NULL) < 0)
 			m->state = OVER;
 	}
@@ -367,6 +370,11 @@ const struct machine_ops mitm_machine = {.take = mitm_take,
 const char *mitm_error(const struct mitm *m)
 {
 	return m->error;
+}
+
+bool mitm_is_unread(const struct mitm *m)
+{
+	return m->is_offered && !m->is_met;
 }
 
 bool mitm_has_failed(const struct mitm *m)

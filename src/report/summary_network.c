@@ -278,10 +278,12 @@ void summary_network_observed(struct summary *summary, struct str *out)
 	size_t n = network_table_settle(summary->network);
 
 	for (size_t i = 0; i < n; i++) {
-		struct slice tls = network_table_get(summary->network, i)->tls;
+		const struct network_entry *entry = network_table_get(summary->network, i);
 
-		unreadable += slice_is(tls, "unreadable");
-		passed += slice_is(tls, "passthrough");
+		if (entry->refused && entry->failed)
+			continue; /* nothing went there */
+		unreadable += slice_is(entry->tls, "unreadable");
+		passed += slice_is(entry->tls, "passthrough");
 	}
 	if (unreadable > 0) {
 		str_puts(out, "; ");

@@ -86,6 +86,8 @@ static struct totals add_up(const struct summary *summary, size_t n)
 			saturate_add(t.requests, (int64_t)entry->n_requests + entry->requests_more);
 		t.bytes_out = saturate_add(t.bytes_out, entry->bytes_out);
 		t.bytes_in = saturate_add(t.bytes_in, entry->bytes_in);
+		if (entry->refused && entry->failed)
+			continue; /* nothing went there */
 		t.unreadable += slice_is(entry->tls, "unreadable");
 		t.passed += slice_is(entry->tls, "passthrough");
 	}

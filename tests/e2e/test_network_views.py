@@ -264,3 +264,113 @@ except OSError: pass
 		out = online.call(verb, run.record.id).raw_out
 		assert not set(out) & {0x1b, 7, 0x9b} and b'\xc2\x9b' not in out, (verb, out)
 	assert b'\x1b' not in run.raw_err
+
+
+def test_stand_in_is_what_the_record_holds(online, world):
+	"""R59: the value reaches the host it is bound to, and nothing that is kept."""
+	value = 'sk-proj-' + 'Zz9' * 12
+	run = online.sh('''curl -sS http://allowed.test/ -H "Authorization: Bearer $MY_KEY" -o /dev/null
+curl -sS -m 5 http://other.wild.test/ -H "X-Key: $MY_KEY" -o /dev/null; echo "$MY_KEY"''',
+		options=(*allow(world, 'allowed.test', '*.wild.test'), '--secret', 'MY_KEY@allowed.test,plain=yes'), env={'MY_KEY': value})
+	stand_in = run.out.strip()
+	assert stand_in and stand_in != value, run
+	assert f'Bearer {value}' in world.log('http')[0]['head']
+	assert len(world.log('http')) == 1, 'a stand-in on its way elsewhere is refused'
+	assert value not in kept_text(online, run)
+	assert requests(run)[0]['headers']['authorization'] == f'Bearer {stand_in}'
+	entry = net(run)['allowed.test', 80, 'tcp']
+	assert entry['secrets'] == [{'name': 'MY_KEY', 'used': 1}]
+	lines = run.err.splitlines()
+	first = next(i for i, line in enumerate(lines) if line.startswith('cloche sb_')) + 1
+	assert re.match(r'MISUSED +secret MY_KEY on its way to other\.wild\.test:80 in the header by curl', lines[first]), run.err
+	assert re.search(r'secrets: MY_KEY used 1 time at allowed\.test', run.err.replace('\n          ', ' '))
+	misused, = run.record.show()['misused']
+	assert (misused['secret'], misused['host'], misused['where']) == ('MY_KEY', 'other.wild.test', 'header')
+
+
+def test_requests_inside_tls(online, world):
+	run = online.sh("""curl -sS https://allowed.test/inside -d hello -o /dev/null -w '%{http_code} '
+curl -sS -m 5 https://denied.test/ -o /dev/null -w '%{http_code}'""", options=allow(world, 'allowed.test'))
+	assert run.out == '200 403', run
+	entry = net(run)['allowed.test', 443, 'tcp']
+	assert entry['tls'] == 'intercepted' and not entry['failed']
+	request, = entry['requests']
+	assert (request['method'], request['url'], request['body'], request['status']) == (
+		'POST', 'https://allowed.test/inside', 'hello', 200)
+	assert world.log('http')[0]['path'] == '/inside' and world.log('http')[0]['tls']
+	refused = net(run)['denied.test', 443, 'tcp']
+	assert refused['refused'] and refused['failed']
+	assert re.search(r'^REFUSED +denied\.test:443 by curl', run.err, re.M), run.err
+	assert 'passed through' not in run.err and 'without its requests' not in run.err
+
+
+def test_pinned_client_is_told(online, world):
+	"""One that trusts no certificate of ours: host and bytes are known, the requests are not, and the summary says so."""
+	ca = (world.logs / 'ca.pem').read_text()
+	(online.cwd / 'pin.py').write_text(f"""
+import ssl, socket
+c = ssl.create_default_context(cadata={ca!r})
+for i in range(3):
+	try:
+		s = c.wrap_socket(socket.create_connection(('allowed.test', 443), 5), server_hostname='allowed.test')
+		s.sendall(b'GET /pinned HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\n\\r\\n')
+		print(s.recv(15))
+	except OSError as e:
+		print(type(e).__name__)
+""")
+	run = online.run('/usr/bin/python3', str(online.cwd / 'pin.py'), options=allow(world, 'allowed.test'))
+	entry = net(run)['allowed.test', 443, 'tcp']
+	assert entry['tls'] in ('unreadable', 'passthrough') and entry['bytes_out'] > 0 and not entry['requests'], (run, entry)
+	told = run.err.replace('\n          ', ' ')
+	assert '1 host read without its requests (pinned TLS)' in told, run.err
+	assert run.record.show()['network']['unreadable'] == 1
+
+
+def test_passthrough_by_name(online, world):
+	run = online.sh(f'curl -sS --cacert /ca.pem https://allowed.test/ -o /dev/null -w "%{{http_code}}"', options=(
+		*allow(world, 'allowed.test'), '--tls', 'allowed.test=passthrough', '--mount', f'{world.logs}/ca.pem:/ca.pem:ro'))
+	assert run.out == '200', run
+	entry = net(run)['allowed.test', 443, 'tcp']
+	assert entry['tls'] == 'passthrough' and not entry['requests'] and not entry['failed']
+	assert '1 host passed through unread (--tls)' in run.err.replace('\n          ', ' ')
+
+
+WEBSOCKET = """
+import base64, os, socket, struct
+def frame(op, d):
+	m = os.urandom(4); n = len(d)
+	h = bytes([0x80 | op]) + (bytes([0x80 | n]) if n < 126 else b'\\xfe' + struct.pack('>H', n))
+	return h + m + bytes(c ^ m[i % 4] for i, c in enumerate(d))
+s = socket.create_connection(('allowed.test', 80))
+s.sendall(b'GET /ws HTTP/1.1\\r\\nHost: allowed.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'
+	b'Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: ' + base64.b64encode(os.urandom(16)) + b'\\r\\n\\r\\n')
+print(s.recv(999)[:12].decode()); s.sendall(frame(1, b'hello')); s.recv(99); s.sendall(frame(2, b'\\xff\\0')); s.recv(99)
+s.sendall(frame(8, b'')); s.recv(99)
+"""
+
+
+def test_websocket_messages(online, world):
+	run = online.py(WEBSOCKET, options=allow(world, 'allowed.test'))
+	assert run.out == 'HTTP/1.1 101\n', run
+	entry = net(run)['allowed.test', 80, 'tcp']
+	request, = entry['requests']
+	assert request['upgrade'] == 'websocket' and request['status'] == 101
+	told = [(message['direction'], message['opcode'], message['bytes'], message['body']) for message in entry['messages']
+		if message['opcode'] in (1, 2)]
+	assert told == [('out', 1, 5, 'hello'), ('in', 1, 5, 'hello'), ('out', 2, 2, '/wA='), ('in', 2, 2, '/wA=')]
+	har, = run.record.json('export', '--har')['log']['entries']
+	assert [message['data'] for message in har['_webSocketMessages'] if message['opcode'] == 1] == ['hello', 'hello']
+	assert {entry['op'] for entry in world.log('ws')} == {1, 2, 8}
+
+
+def test_followed_while_it_runs(online, world):
+	box = online.create('--trace', *allow(world, 'allowed.test'))
+	follower = online.start('net', box.id, '--follow', '--json')
+	try:
+		box.sh('curl -sS http://allowed.test/live -o /dev/null')
+	finally:
+		box.remove()
+	out, err = follower.communicate(timeout=30)
+	assert follower.returncode == 0, err
+	entry, = json.loads(out)
+	assert entry['requests'][0]['url'] == 'http://allowed.test/live'
