@@ -57,16 +57,13 @@ static void tell_end(struct bridge *bridge)
 
 static void close_side(struct bridge *bridge, struct bridge_side *side, bool reset)
 {
-	struct linger now = {.l_onoff = 1, .l_linger = 0};
 	int fd = side->io.fd;
 
 	relay_done(&side->relay, &bridge->all->pool);
 	if (fd < 0)
 		return;
 	poller_remove(bridge->gw->poller, &side->io);
-	if (reset)
-		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else an end */
-	close(fd);
+	flow_close(fd, reset);
 }
 
 static void done(struct bridge *bridge, bool reset)

@@ -133,12 +133,14 @@ static void on_late(void *ctx)
 
 static int open_socket(const struct sockaddr_storage *to, socklen_t len)
 {
+	struct linger abrupt = {.l_onoff = 1};
 	int one = 1;
 	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof(abrupt)); /* see flow_close() */
 	if (connect(fd, (const struct sockaddr *)to, len) < 0 && errno != EINPROGRESS) {
 		int r = -errno;
 

@@ -71,7 +71,7 @@ static void stream_free(struct dns_stream *stream)
 	poller_timer_stop(gw->poller, &stream->timer);
 	if (fd >= 0) {
 		poller_remove(gw->poller, &stream->io);
-		close(fd);
+		flow_close(fd, false);
 	}
 	*stream->at = stream->next;
 	if (stream->next)
@@ -218,7 +218,7 @@ void dns_stream_open(struct gateway *gw, struct flow_head *head, int fd)
 	all->n++;
 	gw->n_flows++;
 	if (all->n > STREAMS_MAX || poller_add(gw->poller, &stream->io, fd, on_ready, stream) < 0) {
-		close(fd);
+		flow_close(fd, true);
 		stream->error = "too many connections for names";
 		stream_free(stream);
 		return;

@@ -4,6 +4,8 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "util/mem.h"
 
@@ -78,4 +80,13 @@ void flow_from_sockaddr(
 	}
 	memcpy(ret_address, &v6->sin6_addr, sizeof(v6->sin6_addr));
 	*ret_port = ntohs(v6->sin6_port);
+}
+
+void flow_close(int fd, bool reset)
+{
+	struct linger linger = {.l_onoff = reset, .l_linger = 0};
+
+	(void)setsockopt(
+		fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)); /* cannot fail with these */
+	close(fd);
 }

@@ -40,4 +40,8 @@ socklen_t flow_sockaddr(const uint8_t address[16], uint16_t port, struct sockadd
 void flow_from_sockaddr(
 	const struct sockaddr_storage *from, uint8_t ret_address[16], uint16_t *ret_port);
 
+/* Closes a stream: with a reset, or in order, with what is still to be sent sent on. Accepted sockets have a reset set,
+ * so that nobody takes a gateway's death for the end of what was said. */
+void flow_close(int fd, bool reset);
+
 #endif

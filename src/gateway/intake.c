@@ -242,14 +242,6 @@ static void on_ring(void *ctx)
 	(void)read_ring(ctx); /* once a turn; it is still readable where there is more */
 }
 
-static void reset(int fd)
-{
-	struct linger now = {.l_onoff = 1, .l_linger = 0};
-
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else an end */
-	close(fd);
-}
-
 static void on_accepted(struct intake *intake, int fd, const struct sockaddr_storage *peer)
 {
 	struct netcatch_key key = {.protocol = IPPROTO_TCP};
@@ -258,7 +250,7 @@ static void on_accepted(struct intake *intake, int fd, const struct sockaddr_sto
 	struct held *held;
 
 	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0) {
-		reset(fd);
+		flow_close(fd, true);
 		return;
 	}
 	flow_from_sockaddr(&own, key.dst, &key.dport);
@@ -267,7 +259,8 @@ static void on_accepted(struct intake *intake, int fd, const struct sockaddr_sto
 	if (held && held->state == HELD_SETTLED)
 		held_accept(held, fd);
 	else
-		reset(fd); /* one that was given up, or the listener dialled by its own address */
+		flow_close(fd,
+			true); /* one that was given up, or the listener dialled by its own address */
 }
 
 static bool accept_one(struct intake *intake)

@@ -159,6 +159,36 @@ except OSError as error:
 	assert flow['failed'] and 'ECONNRESET' in flow['error']
 
 
+def test_slow_reader_gets_it_all(world, online, serve):
+	"""Both ends have said all they say, and a part still waits for the program to read it."""
+	serve('''
+import socket
+listener = socket.create_server(('203.0.113.10', 2527))
+print('ready', flush=True)
+while True:
+	sock, _ = listener.accept()
+	sock.recv(100)
+	sock.sendall(b'z' * 3000000)
+	sock.close()
+''')
+	code = '''
+import socket, time
+sock = socket.socket()
+sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+sock.connect(('203.0.113.10', 2527))
+sock.sendall(b'\\1')
+sock.shutdown(socket.SHUT_WR)
+time.sleep(.5)
+total = 0
+while data := sock.recv(20000):
+	total += len(data)
+	time.sleep(.0005)
+print(total)
+'''
+	done = online.py(code, options=open_net(world))
+	assert done.lines == ['3000000'], done
+
+
 def test_version_6(world, online, serve):
 	serve('''
 import socket
