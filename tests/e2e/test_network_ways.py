@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ways out that are not straight: mapped names, an upstream proxy, --shadow, --ask, rules that change meanwhile."""
+import base64
+import subprocess
+
+import harness
+import pytest
+import world as world_
+
+STATUS = "curl -sS -m 15 -o /dev/null -w '%{http_code}\\n' "
+
+# A proxy that speaks CONNECT. Arguments: port, how it behaves. Each request's head is a line of its output.
+PROXY = '''
+import socket, sys, threading, time
+port, mode = int(sys.argv[1]), sys.argv[2]
+listener = socket.create_server(('203.0.113.1', port))
+print('ready', flush=True)
+def pipe(source, sink):
+	while data := source.recv(65536):
+		sink.sendall(data)
+	sink.shutdown(socket.SHUT_WR)
+def serve(sock):
+	head = b''
+	while b'\\r\\n\\r\\n' not in head:
+		head += sock.recv(1)
+	print(head, flush=True)
+	if mode == 'works':
+		host, port = head.split()[1].decode().rsplit(':', 1)
+		up = socket.create_connection(('203.0.113.10' if host.endswith('.test') else host, int(port)))
+		sock.sendall(b'HTTP/1.1 200 OK\\r\\nVia: x\\r\\n\\r\\n')
+		threading.Thread(target=pipe, args=(sock, up), daemon=True).start()
+		pipe(up, sock)
+	elif mode == 'endless':
+		sock.sendall(b'HTTP/1.1 200 OK\\r\\n')
+		while True:
+			sock.sendall(b'X: ' + b'y' * 1000 + b'\\r\\n')
+	elif mode == 'silent':
+		time.sleep(60)
+	elif mode != 'closes':
+		sock.sendall(f'HTTP/1.1 {mode} X\\r\\n\\r\\n'.encode())
+	sock.close()
+while True:
+	threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+'''
+
+
+@pytest.fixture
+def proxy(world):
+	"""proxy(port, mode) starts one; calling what it returns ends it and gives the heads it got."""
+	running = []
+
+	def start(port, mode):
+		process = subprocess.Popen(world.command(world.host, harness.PYTHON, '-c', PROXY, str(port), mode),
+			stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+		running.append(process)
+		assert process.stdout.readline() == b'ready\n'
+
+		def end():
+			process.kill()
+			return [eval(line) for line in process.communicate()[0].splitlines()] # bytes as Python writes them
+		return end
+
+	yield start
+	for process in running:
+		process.kill()
+		process.wait()
+
+
+def test_mapped_names(world, online):
+	"""A map leads to where it says, also inward, and for its port only; it is no rule for the place it leads to."""
+	options = ('--net', 'open', *world.net, '--host-map', f'api.example:80={world_.UPSTREAM}',
+		'--host-map', f'*.in.example={world_.UPSTREAM}:80')
+	script = f'''{STATUS} http://api.example/a; {STATUS} http://x.in.example:8080/b; {STATUS} http://in.example/c
+		{STATUS} http://api.example:81/d'''
+	done = online.sh(script, options=options)
+	assert done.lines == ['200', '200', '000', '000'], done
+	assert [(entry['path'], entry['host']) for entry in world.log('http')] == [('/a', 'api.example'),
+		('/b', 'x.in.example:8080')]
+	https = [(event['host'], event['url']) for event in done.record.events('net.http')]
+	assert https == [('api.example', 'http://api.example/a'), ('x.in.example', 'http://x.in.example:8080/b')]
+
+
+def test_upstream_proxy(world, online, proxy):
+	"""Everything goes there, with its credentials, which stand in no record; a program's own do not."""
+	end = proxy(3128, 'works')
+	options = ('--net', 'allow', *world.net, '--allow', 'allowed.test', '--upstream-proxy',
+		'http://me:geheim-77@203.0.113.1:3128')
+	done = online.sh(f'{STATUS} http://allowed.test/p; {STATUS} http://denied.test/; {STATUS} http://10.0.0.5/',
+		options=options)
+	assert done.lines == ['200', '403', '000'], done
+	heads = end()
+	word = base64.b64encode(b'me:geheim-77').decode()
+	assert heads == [f'CONNECT allowed.test:80 HTTP/1.1\r\nHost: allowed.test:80\r\nProxy-Authorization: Basic {word}'
+		'\r\n\r\n'.encode()]
+	assert [entry['path'] for entry in world.log('http')] == ['/p']
+	text = done.record.view('events', '--jsonl')
+	assert 'geheim' not in text and word not in text
+
+
+def test_datagrams_do_not_go_around_a_proxy(world, online, proxy):
+	proxy(3129, 'works')
+	code = '''
+import socket
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.settimeout(5)
+sock.connect(('203.0.113.10', 9999))
+sock.send(b'x')
+try:
+	sock.recv(1)
+except OSError as error:
+	print(error.errno)
+'''
+	done = online.py(code, options=('--net', 'open', *world.net, '--upstream-proxy', 'http://203.0.113.1:3129'))
+	assert done.lines == ['111'], done
+	[refused] = done.record.events('net.refused')
+	assert refused['rule'] == 'default: upstream proxy'
+	assert (world_.UPSTREAM, 'udp', 9999) not in world.wire()
+
+
+@pytest.mark.parametrize('mode, reason', (('407', 'other credentials'), ('502', 'did not open'), ('closes', 'did not open'),
+	('endless', 'did not open'), ('silent', 'does not answer'), (None, 'cannot be reached')))
+def test_proxy_that_fails(world, online, proxy, mode, reason):
+	"""Whatever it does: the connection fails within ten seconds, with a reason, and nothing goes around it."""
+	if mode:
+		proxy(3130, mode)
+	done = online.sh(STATUS + "-w '%{time_total}\\n' http://allowed.test/", options=('--net', 'open', *world.net,
+		'--upstream-proxy', 'http://me:geheim-77@203.0.113.1:3130'))
+	assert float(done.lines[-1]) < 10, done
+	[connect] = done.record.events('net.connect')
+	assert reason in connect['reason'] and connect['result'], connect
+	assert world.log('http') == []
+	assert (world_.UPSTREAM, 'tcp', 80) not in world.wire()
+
+
+def test_shadow(world, online):
+	"""What the rules refuse goes through, and stands in the record as what would have been refused."""
+	done = online.sh(f'{STATUS} http://denied.test/; {STATUS} http://allowed.test/', options=('--net', 'allow',
+		*world.net, '--allow', 'allowed.test', '--shadow'))
+	assert done.lines == ['200', '200'], done
+	refused = done.record.events('net.refused')
+	assert {(event['host'], event['shadow']) for event in refused} == {('denied.test', True)}
+	assert [event['stage'] for event in refused if event['stage'] != 'dns'] == ['connect']
+
+
+def test_many_at_once_through_http(world, online):
+	"""Requests of several programs at the same time stay with their programs."""
+	script = '''for i in 1 2 3 4 5 6 7 8; do
+			(for k in 1 2 3 4 5; do curl -sS -o /dev/null -d "$i-$k" http://allowed.test/$i/$k; done) &
+		done; wait'''
+	done = online.sh(script, options=('--net', 'open', *world.net))
+	assert done.code == 0, done
+	https = done.record.events('net.http')
+	assert sorted((event['url'], event['body']) for event in https) == sorted(
+		(f'http://allowed.test/{i}/{k}', f'{i}-{k}') for i in range(1, 9) for k in range(1, 6))
+	by_pid = {}
+	for event in https:
+		by_pid.setdefault(event['pid'], set()).add(event['url'])
+	assert all(len(urls) == 1 for urls in by_pid.values()) and len(by_pid) == 40
