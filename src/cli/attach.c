@@ -12,6 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "cli/ask_terminal.h"
 #include "event/event.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -32,6 +33,7 @@ struct attach {
 	struct termios saved;
 	bool is_raw;
 	struct attach_outcome *outcome;
+	struct ask_terminal *asks;
 };
 
 void attach_window(int fd, unsigned short *ret_rows, unsigned short *ret_columns)
@@ -132,6 +134,8 @@ static int on_json(struct attach *attach, struct slice text, struct err *err)
 			id);
 	if (json_object_get(message, "stdin"))
 		attach->taken = (uint64_t)json_integer_value(json_object_get(message, "stdin"));
+	if (json_object_get(message, "ask"))
+		ask_terminal_take(attach->asks, message);
 	if (json_object_get(message, "row"))
 		take_row(attach, json_object_get(message, "row"));
 	json_decref(message);
@@ -181,8 +185,11 @@ static int on_frame(struct attach *attach, const struct wire_frame *frame, struc
 	return 0;
 }
 
+/* While a question stands on the terminal, what is typed there is its answer. */
 static bool wants_input(const struct attach *attach)
 {
+	if (ask_terminal_fd(attach->asks) >= 0 && isatty(STDIN_FILENO))
+		return false;
 	return attach->exec->has_stdin && !attach->input_ended &&
 	       attach->sent - attach->taken < WINDOW;
 }
@@ -214,10 +221,11 @@ static int relay(struct attach *attach, struct err *err)
 		struct pollfd fds[] = {{.fd = attach->signals, .events = POLLIN},
 			{.fd = wants_input(attach) ? STDIN_FILENO : -1, .events = POLLIN},
 			{.fd = client_fd(attach->session->client), .events = POLLIN},
-			{.fd = attach->session->seal_fd, .events = POLLIN}};
+			{.fd = attach->session->seal_fd, .events = POLLIN},
+			{.fd = ask_terminal_fd(attach->asks), .events = POLLIN}};
 		int r;
 
-		if (poll(fds, 4, -1) < 0 && errno != EINTR)
+		if (poll(fds, 5, ask_terminal_wait_ms(attach->asks)) < 0 && errno != EINTR)
 			return err_set(err, -errno, "wait: %m");
 		if (fds[0].revents)
 			on_signal(attach);
@@ -225,6 +233,7 @@ static int relay(struct attach *attach, struct err *err)
 			read_input(attach);
 		if (fds[3].revents)
 			session_serve_seal(attach->session);
+		ask_terminal_work(attach->asks, fds[4].revents != 0);
 		r = fds[2].revents ? take_frames(attach, err) : 0;
 		if (r < 0)
 			return r;
@@ -270,6 +279,11 @@ static int ask_exec(struct session *session, const struct spec_exec *exec)
 	return client_send(session->client, WIRE_JSON, str_slice(&text));
 }
 
+static void send_answer(void *ctx, const char *body)
+{
+	send_message(ctx, "answer", body);
+}
+
 int attach_exec(struct session *session, const struct spec_exec *exec,
 	struct attach_outcome *ret_outcome, struct err *err)
 {
@@ -278,6 +292,10 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 	int r;
 
 	*ret_outcome = (struct attach_outcome){0};
+	attach.asks = ask_terminal_new(&(struct ask_terminal_config){.actor = exec->actor,
+		.is_owner = session->pid > 0,
+		.send = send_answer,
+		.ctx = &attach});
 	attach.signals = open_signals(&before);
 	make_raw(&attach);
 	r = ask_exec(session, exec);
@@ -291,6 +309,7 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 	if (attach.is_raw)
 		(void)tcsetattr(STDIN_FILENO, TCSADRAIN,
 			&attach.saved); /* a terminal that is gone needs none */
+	ask_terminal_free(attach.asks);
 	close(attach.signals);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;

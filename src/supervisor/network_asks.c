@@ -153,6 +153,7 @@ int network_asks_answer(
 		return err_set(err, -ENOENT, "there is no such question (any more)");
 	if (is_allowed && json_is_true(json_object_get(body, "always")))
 		r = allow_always(sup, question->place, actor, err);
-	answer(sup, question, is_allowed, actor, NULL);
+	answer(sup, question, is_allowed, actor,
+		json_string_value(json_object_get(body, "reason")));
 	return r;
 }

@@ -18,7 +18,7 @@ SCOPED_TYPE(network_asks)
  * is none the answer is no. */
 void network_asks_take(
 	struct supervisor *sup, struct network_asks *asks, const struct gateway_frame *frame);
-/* From a client: {"ask":id,"allow":bool,"always":bool,"actor":text}. always makes a rule of a yes. */
+/* From a client: {"ask":id,"allow":bool,"always":bool,"actor":text,"reason":text}. always makes a rule of a yes. */
 int network_asks_answer(
 	struct supervisor *sup, struct network_asks *asks, const json_t *body, struct err *err);
 /* Nobody waits for an answer any more: the gateway that asked is gone. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of a sandbox's network while it runs: asked for, replaced, told. */
+/* The rules of a running sandbox: told in its record, changed on request. */
 #ifndef SUPERVISOR_NETWORK_RULES_H
 #define SUPERVISOR_NETWORK_RULES_H
 
@@ -7,15 +7,18 @@
 
 #include "supervisor/supervisor_internal.h"
 
-/* A request {"allow":[],"deny":[],"sets":{},"reset":bool,"actor":text}: adds to the rules there are, or with reset replaces
- * them; without any of the first four it only asks. Adds {"network":{...}}, the rules as they are then, to out. What is
- * refused changes nothing. */
+/* net.rules: what is in force from here on. actor may be NULL. */
+void network_rules_say(struct supervisor *sup, const char *actor);
+
+/* The request "net-rules". Members, all may miss: "net" ("open" or "allow"), "reset" (first back to what was asked at
+ * creation), "replace" (the lists that are there replace instead of being added), "allow", "deny", "remove" (rules that
+ * go from both), "sets", "actor". Nothing of it holds where it is refused with a sentence. Adds {"network":{...}}, the
+ * rules as they are then, to out. */
 int network_rules_request(
 	struct supervisor *sup, const json_t *body, struct str *out, struct err *err);
-/* Adds one rule to those that allow. */
+
+/* One more rule to allow, in force at once. */
 int network_rules_allow(
 	struct supervisor *sup, const char *rule, const char *actor, struct err *err);
-/* net.rules: what is in force. actor may be NULL. */
-void network_rules_say(struct supervisor *sup, const char *actor);
 
 #endif

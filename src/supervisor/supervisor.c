@@ -344,6 +344,7 @@ static void release(struct supervisor *sup)
 	free(sup->conns);
 	free(sup->execs);
 	free(sup->end_reason);
+	free(sup->first_network);
 	free(sup->dir);
 	free(sup->record_dir);
 	free(sup->changes_dir);

@@ -31,6 +31,7 @@ struct supervisor {
 	struct recorder *recorder;
 	struct tracing *tracing; /* NULL: not asked for, or not to be had */
 	struct network *network; /* NULL: loopback alone */
+	char *first_network;     /* as it was asked for, once it was changed (network_rules.c) */
 	struct sealer *sealer;
 	struct trash_sweep *sweep;
 	struct conn **conns;

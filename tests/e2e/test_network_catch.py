@@ -398,7 +398,7 @@ def test_rules_are_replaced_while_it_runs(open_box):
 	assert reach(box, UPSTREAM, RAW) in ('ECONNREFUSED', 'EACCES') and reach(box, UPSTREAM, 80) == 'ok'
 	answer = request(box, request='net-rules')
 	assert answer['ok'] and answer['network']['deny'] == [f'{UPSTREAM}:{RAW}']
-	answer = request(box, request='net-rules', reset=True, deny=[f'{UPSTREAM}:80'], actor='somebody')
+	answer = request(box, request='net-rules', replace=True, deny=[f'{UPSTREAM}:80'], actor='somebody')
 	assert answer['ok'] and answer['network']['deny'] == [f'{UPSTREAM}:80']
 	assert reach(box, UPSTREAM, RAW) == 'ok' and reach(box, UPSTREAM, 80) in ('ECONNREFUSED', 'EACCES')
 	assert request(box, request='net-rules', deny=[f'{UPSTREAM}:{RAW}'])['ok']

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche net-rules: the rules of a running sandbox, shown and changed. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/network_sets.h"
+#include "cli/records.h"
+#include "cli/session.h"
+#include "cli/verb.h"
+#include "spec/spec_network_parse.h"
+#include "spec/spec_rule.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+
+struct net_rules_options {
+	struct spec_network net; /* what is added: allow, deny, their sets; net where has_net */
+	struct spec_words remove;
+	bool reset;
+};
+
+static void init(void *options)
+{
+	struct net_rules_options *o = options;
+
+	spec_network_init(&o->net);
+}
+
+static void done(void *options)
+{
+	struct net_rules_options *o = options;
+
+	spec_network_done(&o->net);
+	spec_words_done(&o->remove);
+}
+
+static int add(struct spec_words *words, const char *value, struct err *err)
+{
+	struct spec_rule rule;
+	int r = *value == '@' ? 0 : spec_rule_parse(value, &rule, err);
+
+	if (r < 0)
+		return r;
+	if (*value != '@')
+		spec_rule_done(&rule);
+	spec_words_add(words, value);
+	return 0;
+}
+
+static int set_allow(void *base, const char *value, struct err *err)
+{
+	struct net_rules_options *o = base;
+
+	return add(&o->net.allow, value, err);
+}
+
+static int set_deny(void *base, const char *value, struct err *err)
+{
+	struct net_rules_options *o = base;
+
+	return add(&o->net.deny, value, err);
+}
+
+static int set_remove(void *base, const char *value, struct err *err)
+{
+	struct net_rules_options *o = base;
+
+	return add(&o->remove, value, err);
+}
+
+static int set_net(void *base, const char *value, struct err *err)
+{
+	struct net_rules_options *o = base;
+
+	o->net.has_net = true;
+	return spec_network_parse_net(value, &o->net.net, err);
+}
+
+static const struct option table[] = {
+	{"allow", 0, "RULE", "one more rule to allow, or a set", OPTION_CALL, .set = set_allow},
+	{"deny", 0, "RULE", "one more rule to deny, or a set; wins over --allow", OPTION_CALL,
+		.set = set_deny},
+	{"remove", 0, "RULE", "take a rule away, as it is shown", OPTION_CALL, .set = set_remove},
+	{"net", 0, "open|allow",
+		"what no rule names: any public destination is allowed, or none is", OPTION_CALL,
+		.set = set_net},
+	{"reset", 0, NULL, "back to what the sandbox was made with, before the others", OPTION_ON,
+		offsetof(struct net_rules_options, reset)},
+	{NULL},
+};
+
+static const struct option_group groups[] = {{"Rules", table}, {NULL}};
+
+static void write_words(struct jsonw *j, const char *key, const struct spec_words *words)
+{
+	if (words->n == 0)
+		return;
+	jsonw_key(j, key);
+	jsonw_array(j);
+	for (size_t i = 0; i < words->n; i++)
+		jsonw_text(j, words->items[i]);
+	jsonw_array_end(j);
+}
+
+static void write_sets(struct jsonw *j, const struct spec_network *net)
+{
+	jsonw_key(j, "sets");
+	jsonw_object(j);
+	for (size_t i = 0; i < net->n_sets; i++)
+		write_words(j, net->sets[i].name, &net->sets[i].rules);
+	jsonw_object_end(j);
+}
+
+static void write_request(const struct cli *cli, const struct net_rules_options *o, struct str *out)
+{
+	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	write_words(&j, "allow", &o->net.allow);
+	write_words(&j, "deny", &o->net.deny);
+	write_words(&j, "remove", &o->remove);
+	if (o->net.n_sets)
+		write_sets(&j, &o->net);
+	if (o->net.has_net)
+		jsonw_ktext(&j, "net", spec_net_name(o->net.net));
+	if (o->reset)
+		jsonw_kbool(&j, "reset", true);
+	jsonw_ktext(&j, "actor", actor);
+	jsonw_object_end(&j);
+}
+
+static void add_rules(struct str *out, const char *word, const json_t *network, const char *key)
+{
+	const json_t *list = json_object_get(network, key);
+	const json_t *sets = json_object_get(network, "sets");
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *rule = json_string_value(json_array_get(list, i));
+		const json_t *set = rule ? json_object_get(sets, rule) : NULL;
+
+		if (!rule)
+			continue;
+		str_printf(out, "%-6s %s", word, rule);
+		if (set)
+			str_printf(out, " (%zu rules)", json_array_size(set));
+		str_putc(out, '\n');
+	}
+}
+
+static int print_text(const json_t *network, struct err *err)
+{
+	scoped_str struct str out = {0};
+	const char *net = json_string_value(json_object_get(network, "net"));
+
+	str_printf(&out, "net    %s%s%s\n", net ? net : "?",
+		json_is_true(json_object_get(network, "shadow")) ? " shadow" : "",
+		json_is_true(json_object_get(network, "ask")) ? " ask" : "");
+	add_rules(&out, "allow", network, "allow");
+	add_rules(&out, "deny", network, "deny");
+	return cli_print(&out, err);
+}
+
+static int print(const struct cli *cli, const json_t *network, struct err *err)
+{
+	scoped_mem char *text = NULL;
+	scoped_str struct str out = {0};
+
+	if (!cli->json && !cli->jsonl)
+		return print_text(network, err);
+	text = json_dumps(network, JSON_COMPACT);
+	str_printf(&out, "%s\n", text ? text : "null");
+	return cli_print(&out, err);
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct net_rules_options *o = options;
+	scoped_str struct str request = {0};
+	struct session session;
+	char id[ID_SIZE];
+	json_t *answer = NULL;
+	int r = cli_need_root(err);
+
+	if (r == 0)
+		r = network_sets_open(&o->net, cli, err);
+	if (r == 0)
+		r = records_resolve(cli, args[0], id, err);
+	if (r < 0)
+		return r;
+	r = session_connect(&session, cli, id, err);
+	if (r < 0)
+		return r;
+	write_request(cli, o, &request);
+	r = session_ask(&session, "net-rules", str_slice(&request), &answer, err);
+	if (r == 0)
+		r = print(cli, json_object_get(answer, "network"), err);
+	json_decref(answer);
+	session_done(&session);
+	return r;
+}
+
+const struct verb verb_net_rules = {
+	.name = "net-rules",
+	.class = VERB_RUN,
+	.usage = "ID",
+	.help = "show or change the network rules of a running sandbox",
+	.text = "Rules are those of `cloche run --allow` and --deny. What is open and not allowed "
+                "any more is "
+		"cut. The rules that are in force then are printed.",
+	.groups = groups,
+	.options_size = sizeof(struct net_rules_options),
+	.init = init,
+	.done = done,
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};
