@@ -180,9 +180,9 @@ const struct option create_options_trace[] = {
 const struct option create_options_other[] = {
 	{"agent", 0, "PROFILE",
 		"what an agent program needs (its folders, keys as secrets, hosts, variables): "
-                "claude, "
+		"claude, "
 		"codex, copilot, gemini, opencode, pi, qwen, one of yours, or none; run picks the "
-                "one "
+		"one "
 		"called like its command",
 		OPTION_TEXT, offsetof(struct create_options, agent)},
 	{"spec", 0, "FILE", "read the options from a JSON file; those named here win", OPTION_CALL,
@@ -229,12 +229,7 @@ static int check_net(const struct spec *spec, struct err *err)
 {
 	scoped_str struct str path = {0};
 
-	if (spec->network.net == SPEC_NET_NONE || program_find("cloche-gateway", &path, NULL) == 0)
-		return 0;
-	return err_set(err, -EINVAL,
-		"network mode '%s' comes with the network gateway, which is not part of this "
-		"version: only none is",
-		spec_net_name(spec->network.net));
+	return spec->network.net == SPEC_NET_NONE ? 0 : program_find("cloche-gateway", &path, err);
 }
 
 int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)

@@ -23,7 +23,7 @@ void spec_words_done(struct spec_words *words)
 
 void spec_network_init(struct spec_network *net)
 {
-	*net = (struct spec_network){.net = SPEC_NET_NONE, .body_limit = SPEC_BODY_LIMIT};
+	*net = (struct spec_network){.net = SPEC_NET_OPEN, .body_limit = SPEC_BODY_LIMIT};
 }
 
 /* Core files and reused memory are not to hold it. */

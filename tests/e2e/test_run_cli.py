@@ -94,7 +94,7 @@ def test_summary_stands_on_standard_error_in_one_screen(cloche, project):
 	text = '\n'.join(summary)
 	assert re.search(r'^DENIED +\S*\.env \(read\) by cat', text, re.M)
 	assert re.search(r'^Files +1 changed, 1 added', text, re.M)
-	assert re.search(r'^Network +not watched', text, re.M) and re.search(r'^Account +not watched', text, re.M)
+	assert re.search(r'^Network +nothing was reached', text, re.M) and re.search(r'^Account +not watched', text, re.M)
 	assert re.search(r'^Observed .*complete.* 0 dropped', text, re.M)
 	assert 'cloche apply last' in text and ('cloche diff last' in text or 'cloche changes last' in text)
 	assert '\x1b' not in text

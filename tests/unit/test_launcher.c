@@ -311,6 +311,7 @@ static void test_handover(void **state)
 	scoped_str struct str lines = {0}, trust = {0};
 
 	spec_network_init(&network);
+	network.net = SPEC_NET_NONE;
 	assert_int_equal(handover_open(&h, &network, 40, NULL), 0);
 	assert_int_equal(h.secrets_fd, -1);
 	assert_int_equal(handover_fill(&h, "sb_0123456789abcdef", NULL), 0);
