@@ -136,8 +136,6 @@ void ask_terminal_take(struct ask_terminal *asks, const json_t *question)
 
 	if (asks->fd < 0)
 		asks->fd = open_terminal();
-	if (asks->fd < 0 && !asks->config.is_owner)
-		return;
 	if (asks->fd < 0 || asks->n_open == OPEN_MAX) {
 		answer(asks, id, false, false,
 			asks->fd < 0 ? "no terminal to ask at" : "too many questions at once");

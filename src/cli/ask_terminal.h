@@ -13,7 +13,6 @@ struct ask_terminal;
 
 struct ask_terminal_config {
 	const char *actor; /* who answers, as it stands in the record; borrowed */
-	bool is_owner; /* the sandbox is ours: without a terminal to ask at the answer is no, at once */
 	void (*send)(void *ctx, const char *body); /* sends the request "answer" with this body */
 	void *ctx;
 };
@@ -21,7 +20,7 @@ struct ask_terminal_config {
 struct ask_terminal *ask_terminal_new(const struct ask_terminal_config *config);
 void ask_terminal_free(struct ask_terminal *asks);
 
-/* A question of the supervisor. Without a terminal it is another's, or nobody's: then it is refused in time. */
+/* A question of the supervisor. Where there is no terminal to ask at, the answer is no. */
 void ask_terminal_take(struct ask_terminal *asks, const json_t *question);
 /* The descriptor to wait for while something is asked; -1: nothing is. Nobody else may read the terminal then. */
 int ask_terminal_fd(const struct ask_terminal *asks);

@@ -292,10 +292,8 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 	int r;
 
 	*ret_outcome = (struct attach_outcome){0};
-	attach.asks = ask_terminal_new(&(struct ask_terminal_config){.actor = exec->actor,
-		.is_owner = session->pid > 0,
-		.send = send_answer,
-		.ctx = &attach});
+	attach.asks = ask_terminal_new(&(struct ask_terminal_config){
+		.actor = exec->actor, .send = send_answer, .ctx = &attach});
 	attach.signals = open_signals(&before);
 	make_raw(&attach);
 	r = ask_exec(session, exec);
