@@ -25,7 +25,7 @@ static int bio_write(BIO *bio, const char *p, int len)
 	struct tls_end *e = BIO_get_data(bio);
 
 	BIO_clear_retry_flags(bio);
-	str_add(&e->out, p, (size_t)len);
+	tls_end_add_cipher(e, p, (size_t)len);
 	return len;
 }
 

@@ -11,8 +11,52 @@
 #include "util/mem.h"
 
 #define RECORD_MAX 16384            /* plain bytes of one record: RFC 8446, 5.1 */
-#define OUT_MAX    (4 * RECORD_MAX) /* cipher bytes not sent yet above which nothing is taken */
+#define OUT_MAX    (2 * RECORD_MAX) /* cipher bytes not sent yet above which nothing is taken */
 #define OUT_KEEP   4096             /* memory that an empty queue may keep */
+#define N_SPARE    2 /* of each kind of buffer, between one end's use and another's */
+
+/* Ends come and go without a buffer, many times a second where much passes: new memory each time would cost more
+ * than the encryption. */
+static struct {
+	struct str out[N_SPARE];
+	char *plain[N_SPARE];
+	size_t n_out, n_plain;
+} spare;
+
+static char *get_plain(void)
+{
+	return spare.n_plain > 0 ? spare.plain[--spare.n_plain] : mem_grow(NULL, 1, RECORD_MAX);
+}
+
+static void drop_plain(struct tls_end *e)
+{
+	if (e->plain && spare.n_plain < N_SPARE)
+		spare.plain[spare.n_plain++] = e->plain;
+	else
+		free(e->plain);
+	e->plain = NULL;
+	e->plain_at = e->plain_len = 0;
+}
+
+static void drop_out(struct tls_end *e)
+{
+	e->out_sent = 0;
+	str_reset(&e->out);
+	if (e->out.cap <= OUT_KEEP)
+		return;
+	if (spare.n_out < N_SPARE && e->out.cap <= 2 * OUT_MAX)
+		spare.out[spare.n_out++] = e->out;
+	else
+		str_done(&e->out);
+	e->out = (struct str){0};
+}
+
+void tls_end_add_cipher(struct tls_end *e, const void *p, size_t len)
+{
+	if (!e->out.p && spare.n_out > 0 && len > OUT_KEEP / 2)
+		e->out = spare.out[--spare.n_out];
+	str_add(&e->out, p, len);
+}
 
 struct tls_end *tls_end_new(SSL_CTX *ctx, bool is_server, const char *alpn)
 {
@@ -41,7 +85,7 @@ void tls_end_free(struct tls_end *e)
 		return;
 	SSL_free(e->ssl); /* with its BIO */
 	str_done(&e->out);
-	free(e->plain);
+	drop_plain(e);
 	free(e);
 }
 
@@ -126,7 +170,7 @@ static void read_plain(struct tls_end *e)
 	if (e->in.len == 0 && SSL_pending(e->ssl) == 0)
 		return;
 	if (!e->plain)
-		e->plain = mem_zero(1, RECORD_MAX);
+		e->plain = get_plain();
 	while (e->state == TLS_END_OPEN && e->plain_len < RECORD_MAX) {
 		int n;
 
@@ -138,10 +182,8 @@ static void read_plain(struct tls_end *e)
 		}
 		e->plain_len += (size_t)n;
 	}
-	if (e->plain_len == 0) {
-		free(e->plain);
-		e->plain = NULL;
-	}
+	if (e->plain_len == 0)
+		drop_plain(e);
 }
 
 static size_t waiting(const struct tls_end *e)
@@ -194,11 +236,7 @@ void tls_end_sent(struct tls_end *e, size_t n)
 	e->out_sent += n;
 	if (waiting(e) > 0)
 		return;
-	e->out_sent = 0;
-	if (e->out.cap > OUT_KEEP)
-		str_done(&e->out);
-	else
-		str_reset(&e->out);
+	drop_out(e);
 	if (SSL_pending(e->ssl) > 0)
 		run(e);
 }
@@ -213,9 +251,7 @@ void tls_end_took(struct tls_end *e, size_t n)
 	e->plain_at += n;
 	if (e->plain_at < e->plain_len || !e->plain)
 		return;
-	free(e->plain);
-	e->plain = NULL;
-	e->plain_at = e->plain_len = 0;
+	drop_plain(e);
 	run(e); /* the rest of a record that did not fit */
 }
 

@@ -35,6 +35,8 @@ SSL_CTX *tls_end_context(const SSL_METHOD *method);
  * NULL where OpenSSL refuses. What is particular is set on its ssl; then tls_end_start(). */
 struct tls_end *tls_end_new(SSL_CTX *ctx, bool is_server, const char *alpn);
 void tls_end_start(struct tls_end *end);
+/* More for the socket. */
+void tls_end_add_cipher(struct tls_end *end, const void *p, size_t len);
 /* The way to e's bytes; NULL where there is no memory. */
 BIO *tls_end_bio(struct tls_end *end);
 
