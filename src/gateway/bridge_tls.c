@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/bridge_tls.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -68,20 +67,17 @@ static bool pass_through(struct bridge *bridge, const struct mitm_decision *deci
 	return bridge_pass(bridge);
 }
 
-static int open_inner(void *data, const char *alpn, const char *fault, struct machine *ret)
+static void open_inner(void *data, const char *alpn, struct machine *ret)
 {
 	struct bridge *bridge = data;
-	struct http_setup setup = bridge_http_setup(bridge, true, fault == NULL);
+	struct http_setup setup = bridge_http_setup(bridge, true, true);
 
-	if (fault)
-		return -EIO;
 	if (strcmp(alpn, "h2") == 0)
 		h2_machine_new(&setup, ret);
 	else if (strcmp(alpn, "http/1.1") == 0)
 		http_machine_new(&setup, ret);
 	else
 		plain_machine_new(&setup, !bridge->answer.only_http, ret);
-	return 0;
 }
 
 static bool intercept(

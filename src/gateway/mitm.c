@@ -28,7 +28,7 @@ struct mitm {
 	uint8_t address[16];
 	bool has_address, asked_for_name, has_upstream;
 	struct str alpn; /* the program's offer */
-	int (*open)(void *data, const char *alpn, const char *fault, struct machine *ret);
+	void (*open)(void *data, const char *alpn, struct machine *ret);
 	void *data;
 
 	enum mitm_state state;
@@ -117,25 +117,13 @@ static void explain_upstream(struct mitm *m, const struct tls_end *up)
 		why);
 }
 
-static int open_inner(struct mitm *m, const char *alpn, const char *fault)
-{
-	int r = m->inner.ops ? 0 : m->open(m->data, alpn, fault, &m->inner);
-
-	return r < 0 || !m->inner.ops ? -1 : 0;
-}
-
-/* Upstream is none: a machine that says so, or an alert. */
+/* What a server with that certificate would have looked like to the program itself: TLS fails, with a word why. */
 static void lose_upstream(struct mitm *m)
 {
-	unsigned char description = tls_end_fitting_alert(m->end[MACHINE_SERVER]);
-	const char *alpn = choose_alone(m);
+	const struct tls_end *up = m->end[MACHINE_SERVER];
 
-	explain_upstream(m, m->end[MACHINE_SERVER]);
-	m->has_upstream = false;
-	if (open_inner(m, alpn, m->error) < 0)
-		refuse_program(m, description);
-	else
-		greet_program(m, alpn);
+	explain_upstream(m, up);
+	refuse_program(m, tls_end_fitting_alert(up));
 }
 
 static bool is_about_trust(const char *reason)
@@ -167,8 +155,7 @@ static void meet_program(struct mitm *m)
 	} else if (tls_end_state(in) == TLS_END_OPEN) {
 		m->state = OPEN;
 		m->is_met = true;
-		if (open_inner(m, tls_end_alpn(in), NULL) < 0)
-			m->state = OVER;
+		m->open(m->data, tls_end_alpn(in), &m->inner);
 	}
 }
 

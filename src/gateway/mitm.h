@@ -4,7 +4,8 @@
  * Order: upstream was dialled before; its handshake is done first, with what the program offers of ALPN, and its
  * certificate verified; then ours towards the program, agreeing to what upstream chose; then a machine that
  * the owner gives for that protocol gets the plain bytes of both. The program's hello stays in its socket until
- * then. Nothing of the program's goes upstream over a connection whose certificate was not verified. */
+ * then. Nothing of the program's goes upstream over a connection whose certificate was not verified: where it is not
+ * valid the program gets the alert that tells so, and no handshake. */
 #ifndef GATEWAY_MITM_H
 #define GATEWAY_MITM_H
 
@@ -59,10 +60,9 @@ struct mitm_config {
 	bool asked_for_name; /* the hello named host; else the certificate names the address as well */
 	struct slice alpn; /* the hello's */
 	bool has_upstream; /* false: only the program is there, to be told why it is refused */
-	/* Gives the machine for the protocol ("h2", "http/1.1", ""), which mitm then owns. fault: NULL, or why there
-	 * is no upstream (to be answered: 502; the machine hears nothing of MACHINE_SERVER); a negative errno: no
-	 * answer, the program gets an alert. Called once at most. */
-	int (*open)(void *data, const char *alpn, const char *fault, struct machine *ret);
+	/* Gives the machine for the protocol ("h2", "http/1.1", ""), which mitm then owns; called once at most. Without
+	 * has_upstream it hears nothing of MACHINE_SERVER. */
+	void (*open)(void *data, const char *alpn, struct machine *ret);
 	void *data;
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program, the interception, an upstream: all in one process, bytes carried by hand. */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,10 +52,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The machine inside: passes on what it gets, and holds little. With a fault: says it to the program and ends. */
+/* The machine inside: passes on what it gets, and holds little. */
 struct inner {
-	char alpn[16], fault[400];
-	bool refuses, is_freed;
+	char alpn[16];
+	bool is_freed;
 	int n_opened;
 	struct str held[MACHINE_SIDES]; /* for that side */
 	bool ended[MACHINE_SIDES];      /* that side said its last */
@@ -68,8 +67,6 @@ static size_t inner_take(void *self, enum machine_side from, const void *p, size
 	struct str *to = &m->held[machine_other(from)];
 	size_t n = len < HELD_MAX - to->len ? len : HELD_MAX - to->len;
 
-	if (m->fault[0])
-		return len;
 	str_add(to, p, n);
 	return n;
 }
@@ -96,7 +93,7 @@ static bool inner_wants_end(void *self, enum machine_side to)
 {
 	struct inner *m = self;
 
-	return m->ended[machine_other(to)] || (m->fault[0] && to == MACHINE_CLIENT);
+	return m->ended[machine_other(to)];
 }
 
 static int inner_error(void *self)
@@ -121,19 +118,13 @@ static const struct machine_ops inner_ops = {.take = inner_take,
 	.error = inner_error,
 	.free = inner_free};
 
-static int open_inner(void *data, const char *alpn, const char *fault, struct machine *ret)
+static void open_inner(void *data, const char *alpn, struct machine *ret)
 {
 	struct inner *m = data;
 
 	m->n_opened++;
-	if (fault && m->refuses)
-		return -EPROTO;
 	(void)snprintf(m->alpn, sizeof(m->alpn), "%s", alpn);
-	(void)snprintf(m->fault, sizeof(m->fault), "%s", fault ? fault : "");
-	if (fault)
-		str_puts(&m->held[MACHINE_CLIENT], "502");
 	*ret = (struct machine){.ops = &inner_ops, .self = m};
-	return 0;
 }
 
 struct world {
@@ -147,7 +138,7 @@ struct plan {
 	struct tls_client *who;
 	struct ca *upstream; /* NULL: there is none */
 	const char *upstream_name, *offer, *agree;
-	bool refuses, no_name;
+	bool no_name;
 };
 
 static void begin(struct world *w, const struct plan *plan)
@@ -167,7 +158,7 @@ static void begin(struct world *w, const struct plan *plan)
 		.open = open_inner,
 		.data = &w->inner};
 
-	*w = (struct world){.inner.refuses = plan->refuses};
+	*w = (struct world){0};
 	w->program = tls_client_connect(plan->who ? plan->who : program, &target);
 	if (plan->upstream)
 		w->upstream = ca_accept(plan->upstream,
@@ -215,7 +206,7 @@ static void settle(struct world *w, size_t piece)
 
 static void end(struct world *w)
 {
-	bool has_inner = w->inner.n_opened > 0 && !(w->inner.refuses);
+	bool has_inner = w->inner.n_opened > 0;
 
 	mitm_machine.free(w->mitm);
 	assert_int_equal(w->inner.is_freed, has_inner);
@@ -338,28 +329,19 @@ static void test_bad_certificate(void **state)
 		{&world_ca, "b.test", "upstream's certificate is not valid: hostname mismatch",
 			SSL_AD_BAD_CERTIFICATE}};
 
-	for (size_t i = 0; i < 4; i++) {
-		bool is_alert = i >= 2;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct world w;
 
-		begin(&w, &(struct plan){.upstream = *rows[i % 2].upstream,
-				  .upstream_name = rows[i % 2].name,
-				  .agree = "h2",
-				  .refuses = is_alert});
+		begin(&w, &(struct plan){.upstream = *rows[i].upstream,
+				  .upstream_name = rows[i].name,
+				  .agree = "h2"});
 		settle(&w, 70000);
-		assert_string_equal(mitm_error(w.mitm), rows[i % 2].error);
+		assert_string_equal(mitm_error(w.mitm), rows[i].error);
 		assert_true(mitm_has_failed(w.mitm));
-		assert_int_equal(w.inner.n_opened, 1);
-		if (is_alert) {
-			assert_int_equal(w.raw.len, 7);
-			assert_int_equal((unsigned char)w.raw.p[6], rows[i % 2].alert);
-			assert_int_equal(tls_end_failure(w.program), TLS_END_ALERT);
-		} else {
-			assert_string_equal(w.inner.fault, rows[i % 2].error);
-			assert_string_equal(w.inner.alpn, "http/1.1");
-			assert_string_equal(tls_end_alpn(w.program), "http/1.1");
-			assert_true(slice_is(tls_end_plain(w.program), "502"));
-		}
+		assert_int_equal(w.inner.n_opened, 0);
+		assert_int_equal(w.raw.len, 7);
+		assert_int_equal((unsigned char)w.raw.p[6], rows[i].alert);
+		assert_int_equal(tls_end_failure(w.program), TLS_END_ALERT);
 		assert_true(mitm_machine.wants_end(w.mitm, MACHINE_SERVER));
 		assert_true(mitm_machine.wants_end(w.mitm, MACHINE_CLIENT));
 		end(&w);
@@ -376,7 +358,7 @@ static void test_certificate_asked(void **state)
 	SSL_set_max_proto_version(w.upstream->ssl, TLS1_2_VERSION);
 	settle(&w, 70000);
 	assert_non_null(strstr(mitm_error(w.mitm), "handshake failure: it asks for a certificate"));
-	assert_non_null(strstr(w.inner.fault, "--tls NAME=passthrough"));
+	assert_non_null(strstr(mitm_error(w.mitm), "--tls NAME=passthrough"));
 	end(&w);
 }
 
@@ -465,7 +447,6 @@ static void test_without_upstream(void **state)
 		settle(&w, 70000);
 		assert_int_equal(tls_end_state(w.program), TLS_END_OPEN);
 		assert_string_equal(w.inner.alpn, offers[i][1]);
-		assert_string_equal(w.inner.fault, "");
 		assert_true(mitm_machine.wants_end(w.mitm, MACHINE_SERVER));
 		end(&w);
 	}
@@ -490,7 +471,7 @@ static void test_garbage(void **state)
 	assert_int_equal((mitm_machine.take)(w.mitm, MACHINE_SERVER, "HTTP/1.1 400 X\r\n", 16), 16);
 	assert_string_equal(mitm_error(w.mitm), "TLS with upstream failed: wrong version number");
 	settle(&w, 70000);
-	assert_true(slice_is(tls_end_plain(w.program), "502"));
+	assert_int_equal(tls_end_failure(w.program), TLS_END_ALERT);
 	end(&w);
 }
 
