@@ -49,7 +49,8 @@ struct dns_streams *dns_streams_new(struct gateway *gw)
 	return streams;
 }
 
-static void tell_end(struct dns_stream *stream)
+/* Questions are told one by one; what was none, here. */
+static void tell_fault(struct dns_stream *stream)
 {
 	struct gateway *gw = stream->all->gw;
 	struct event ev = flow_head_event(&stream->head, EVENT_NET_FLOW);
@@ -57,6 +58,7 @@ static void tell_end(struct dns_stream *stream)
 	event_set(&ev, bytes_out, (event_int)stream->bytes_out);
 	event_set(&ev, bytes_in, (event_int)stream->bytes_in);
 	event_set(&ev, duration_ns, poller_now_ns(gw->poller) - stream->since_ns);
+	event_set(&ev, failed, true);
 	event_set_text(&ev, error, stream->error);
 	channel_event(gw->channel, stream->head.owner.cgroup, &ev);
 }
@@ -67,11 +69,12 @@ static void stream_free(struct dns_stream *stream)
 	int fd = stream->io.fd;
 
 	dns_work_cancel(stream->work);
-	tell_end(stream);
+	if (stream->error)
+		tell_fault(stream);
 	poller_timer_stop(gw->poller, &stream->timer);
 	if (fd >= 0) {
 		poller_remove(gw->poller, &stream->io);
-		flow_close(fd, false);
+		flow_close(fd, stream->error != NULL);
 	}
 	*stream->at = stream->next;
 	if (stream->next)

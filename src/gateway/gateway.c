@@ -134,14 +134,13 @@ static void on_control(void *ctx)
 }
 
 /* Once when it begins and once when it is over, with how many there were. */
-static void tell_bursts(void *ctx)
+static void tell_bursts_until(struct gateway *gw, int64_t now_ns)
 {
-	struct gateway *gw = ctx;
 	struct dns_burst_report report;
 	scoped_str struct str reason = {0};
 	struct event ev = {.kind = EVENT_HINT};
 
-	while (dns_burst_next(gw->bursts, poller_now_ns(gw->poller), &report)) {
+	while (dns_burst_next(gw->bursts, now_ns, &report)) {
 		str_reset(&reason);
 		str_printf(&reason,
 			"%llu names below %s that look like data were asked for within a "
@@ -154,6 +153,13 @@ static void tell_bursts(void *ctx)
 		channel_event(gw->channel, 0, &ev);
 		poller_timer_set(gw->poller, &gw->burst_timer, BURST_NS);
 	}
+}
+
+static void tell_bursts(void *ctx)
+{
+	struct gateway *gw = ctx;
+
+	tell_bursts_until(gw, poller_now_ns(gw->poller));
 }
 
 static void on_turn(void *ctx)
@@ -232,7 +238,7 @@ static void stop(struct gateway *gw)
 	resolver_free(gw->resolver);
 	owners_free(gw->owners);
 	if (gw->bursts)
-		tell_bursts(gw);
+		tell_bursts_until(gw, INT64_MAX);
 	dns_burst_free(gw->bursts);
 	if (gw->channel)
 		(void)channel_push(gw->channel); /* the supervisor may be gone */

@@ -168,6 +168,10 @@ for i in range(200):
 	events = run.record.events('net.dns')
 	assert len(events) == 200, 'each is recorded'
 	assert sum(event.get('refused', False) for event in events) == codes['5']
+	hints = run.record.events('hint')
+	assert [hint['count'] for hint in hints][-1] == 200, hints
+	assert f"{codes['5']} of them were refused" in hints[-1]['reason']
+	assert 'HINT' in run.err
 
 
 def test_resolver_sees_only_the_question(online, world):
@@ -204,6 +208,39 @@ with socket.create_connection((server, 53), 5) as sock:
 	print(socket.gethostbyname('allowed.test'))''', options=allow(world, 'allowed.test'))
 	assert run.lines[-1] == UPSTREAM, run
 	assert asked(world) == ['allowed.test']
+	faults = [event for event in run.record.events('net.flow') if event['port'] == 53]
+	assert len(faults) == 4 and all(event['failed'] and event['error'] for event in faults), faults
+
+
+def test_names_over_a_stream(online, world):
+	"""Three questions, one byte at a time; the end of ours does not cut off the answers."""
+	run = online.py(ASK + '''
+questions = [message(name, 1) for name in ('one.allowed.test', 'two.denied.test', 'three.allowed.test')]
+with socket.create_connection((server, 53), 5) as sock:
+	sock.settimeout(5)
+	sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+	for byte in b''.join(struct.pack('>H', len(question)) + question for question in questions):
+		sock.send(bytes([byte]))
+	sock.shutdown(socket.SHUT_WR)
+	got = b''
+	while data := sock.recv(4096):
+		got += data
+for question in questions:
+	n = int.from_bytes(got[:2], 'big')
+	answer, got = got[2:2 + n], got[2 + n:]
+	print(answer[:2] == question[:2], socket.inet_ntoa(answer[-4:]))
+print(len(got))''', options=allow(world, '*.allowed.test'))
+	assert run.lines == [f'True {UPSTREAM}', 'True 198.18.0.1', f'True {UPSTREAM}', '0'], run
+	assert sorted(asked(world)) == ['one.allowed.test', 'three.allowed.test']
+	assert run.record.json('net') and UPSTREAM not in {entry['address'] for entry in run.record.json('net')}
+
+
+def test_answer_that_does_not_fit(online, world):
+	"""Too long for a datagram on either side: asked for over a stream, and all of it is learned."""
+	run = online.sh('getent ahostsv4 big.test | grep -c STREAM; curl -sS -m 5 -o /dev/null -w "%{http_code}\\n" http://big.test/',
+		options=allow(world, 'big.test'))
+	assert run.lines == ['60', '200'], run
+	assert {entry['tcp'] for entry in world.log('dns')} == {True, False}
 
 
 def test_alias_chain(online, world):
