@@ -131,6 +131,16 @@ static bool look_at(struct bridge *bridge, struct slice first)
 	return bridge_pass(bridge);
 }
 
+/* A server of HTTP/2 may greet before its client does. Who else speaks first speaks no HTTP. */
+static bool server_greets(struct bridge *bridge)
+{
+	char first[HTTP_GREETING];
+	ssize_t n = recv(
+		bridge->side[MACHINE_SERVER].io.fd, first, sizeof(first), MSG_PEEK | MSG_DONTWAIT);
+
+	return n > 0 && http_is_greeting((struct slice){.p = first, .len = (size_t)n});
+}
+
 bool bridge_look(struct bridge *bridge)
 {
 	struct gateway *gw = bridge->gw;
@@ -145,8 +155,8 @@ bool bridge_look(struct bridge *bridge)
 		bridge_reset(bridge, event_errno_name(errno));
 		return false;
 	}
-	/* A server that speaks first. */
-	if (has_upstream(bridge) && bridge->side[MACHINE_SERVER].io.ready & POLLER_READ)
+	if (has_upstream(bridge) && bridge->side[MACHINE_SERVER].io.ready & POLLER_READ &&
+		!server_greets(bridge))
 		return bridge_pass(bridge);
 	return false;
 }

@@ -144,6 +144,11 @@ enum http_kind {
 /* What a client's first bytes are. */
 enum http_kind http_sniff(struct slice first);
 
+/* Whether a server's first bytes are the frame that an HTTP/2 server may send before it has heard anything (RFC 9113,
+ * 3.4), as far as they go: it is the client that says what is spoken. */
+#define HTTP_GREETING 9
+bool http_is_greeting(struct slice first);
+
 /* Known model APIs: their exchanges are recorded whole, both ways. host as in http_request. */
 bool http_is_model_api(const char *host);
 

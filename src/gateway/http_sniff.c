@@ -98,6 +98,17 @@ enum http_kind http_sniff(struct slice first)
 	return sniff_line(first);
 }
 
+bool http_is_greeting(struct slice first)
+{
+	/* SETTINGS of stream 0, of at most 255 bytes. */
+	static const char greeting[HTTP_GREETING] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
+
+	for (size_t i = 0; i < first.len && i < HTTP_GREETING; i++)
+		if (i == 2 ? (unsigned char)first.p[i] % 6 != 0 : first.p[i] != greeting[i])
+			return false;
+	return first.len > 0;
+}
+
 bool http_is_model_api(const char *host)
 {
 	static const char *const names[] = {

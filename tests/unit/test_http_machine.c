@@ -21,163 +21,159 @@ struct row {
 #define OK(body)  "HTTP/1.1 200 OK\r\nContent-Length: " body
 #define J(path)   "judge GET http://a.test" path " host=a.test port=0 path=" path "\n"
 
-static const struct row rows[] =
-	{
-		/* plain, kept */
-		{{"c" GET("/1"), "s" OK("2\r\n\r\nhi"), "c" GET("/2"), "s" OK("0\r\n\r\n")},
-			GET("/1") GET("/2"), OK("2\r\n\r\nhi") OK("0\r\n\r\n"),
-			J("/1") "http/1.1 GET http://a.test/1 body=0: -> 200 len=2 body=2\n" J(
-				"/2") "http/1.1 GET http://a.test/2 body=0: -> 200 len=0\n",
-			""},
-		/* three requests in one packet: the second goes on when the first is answered */
-		{{"cPOST /1 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nabcde" GET("/2")
-				 GET("/3"),
-			 "s" OK("1\r\n\r\n1"), "s" OK("1\r\n\r\n2"), "s" OK("1\r\n\r\n3")},
-			"POST /1 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nabcde" GET(
-				"/2") GET("/3"),
-			OK("1\r\n\r\n1") OK("1\r\n\r\n2") OK("1\r\n\r\n3"),
-			"judge POST http://a.test/1 host=a.test port=0 path=/1\n"
-			"http/1.1 POST http://a.test/1 len=5 body=5:abcde -> 200 len=1 body=1\n" J(
-				"/2") "http/1.1 GET http://a.test/2 body=0: -> 200 len=1 "
-                                      "body=1\n" J("/3") "http/1.1 GET http://a.test/3 body=0: -> "
-                                                         "200 len=1 body=1\n",
-			""},
-		/* the connection ends behind the answer, whoever says so */
-		{{"cGET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n",
-			 "s" OK("2\r\n\r\nhi")},
-			"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n",
-			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi",
-			J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=2 body=2\n", "cs"},
-		{{"c" GET("/"), "sHTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end", "S"},
-			GET("/"), "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end",
-			J("/") "http/1.1 GET http://a.test/ body=0: -> 200 body=10\n", "cs"},
-		/* HTTP/1.0 */
-		{{"cGET / HTTP/1.0\r\n\r\n", "sHTTP/1.0 200 OK\r\n\r\nold", "S"},
-			"GET / HTTP/1.0\r\n\r\n", "HTTP/1.0 200 OK\r\n\r\nold",
-			"judge GET http://a.test/ host=- port=0 path=/\n"
-			"http/1.1 GET http://a.test/ body=0: -> 200 body=3\n",
-			"cs"},
-		/* bodies that none has */
-		{{"cHEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n", "s" OK("99\r\n\r\n"), "c" GET("/"),
-			 "sHTTP/1.1 204 N\r\n\r\n", "c" GET("/"),
-			 "sHTTP/1.1 304 N\r\nContent-Length: 7\r\n\r\n"},
-			"HEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n" GET("/") GET("/"),
-			OK("99\r\n\r\n") "HTTP/1.1 204 N\r\n\r\nHTTP/1.1 304 N\r\nContent-Length: "
-                                         "7\r\n\r\n",
-			"judge HEAD http://a.test/ host=a.test port=0 path=/\n"
-			"http/1.1 HEAD http://a.test/ body=0: -> 200 len=99\n" J(
-				"/") "http/1.1 GET http://a.test/ body=0: -> 204\n" J("/") "http/"
-                                                                                           "1.1 "
-                                                                                           "GET "
-                                                                                           "http://"
-                                                                                           "a.test/"
-                                                                                           " body="
-                                                                                           "0: -> "
-                                                                                           "304 "
-                                                                                           "len="
-                                                                                           "7\n",
-			""},
-		/* hop-by-hop fields stay, lengths are written anew, names keep their case */
-		{{"cGET /?q HTTP/1.1\r\nHOST:a.test:80 \r\nConnection: keep-alive, X, TE, Upgrade, "
-                  "HTTP2-Settings\r\nX:  y\r\n"
-		  "Proxy-Authorization: Basic eDp5\r\nProxy-Connection: keep-alive\r\nKeep-Alive: "
-                  "5\r\n"
-		  "TE: trailers, gzip\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\nContent-Length: "
-                  "000\r\n\r\n",
-			 "sHTTP/1.1 200\r\nUpgrade: h2\r\nConnection: Upgrade\r\nKeep-Alive: "
-                         "timeout=5\r\n"
-			 "content-length: 00\r\n\r\n"},
-			"GET /?q HTTP/1.1\r\nHOST: a.test:80\r\nX: y\r\nTE: "
-                        "trailers\r\nContent-Length: 0\r\n\r\n",
-			"HTTP/1.1 200 \r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n",
-			"judge GET http://a.test:80/?q host=a.test port=80 path=/?q\n"
-			"http/1.1 GET http://a.test:80/?q len=0 body=0: -> 200 len=0\n",
-			""},
-		/* absolute form is judged by its target and goes on in origin form */
-		{{"cGET HTTP://B.Test.:81?x HTTP/1.1\r\nHost: a.test\r\n\r\n", "s" OK("0\r\n\r\n")},
-			"GET /?x HTTP/1.1\r\nHost: B.Test.:81\r\n\r\n", OK("0\r\n\r\n"),
-			"judge GET HTTP://B.Test.:81/?x host=b.test port=81 path=/?x\n"
-			"http/1.1 GET HTTP://B.Test.:81/?x body=0: -> 200 len=0\n",
-			""},
-		/* leave to send a body comes from the server only */
-		{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-Continue\r\nContent-Length: "
-                  "3\r\n\r\n",
-			 "sHTTP/1.1 100 Continue\r\n\r\n", "cabc", "s" OK("0\r\n\r\n")},
-			"POST / HTTP/1.1\r\nHost: a.test\r\nExpect: "
-                        "100-Continue\r\nContent-Length: 3\r\n\r\nabc",
-			"HTTP/1.1 100 Continue\r\n\r\n" OK("0\r\n\r\n"),
-			"judge POST http://a.test/ host=a.test port=0 path=/\n"
-			"http/1.1 POST http://a.test/ len=3 body=3:abc -> 200 len=0\n",
-			""},
-		{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-continue\r\nContent-Length: "
-                  "3\r\n\r\n",
-			 "sHTTP/1.1 417 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"},
-			"POST / HTTP/1.1\r\nHost: a.test\r\nExpect: "
-                        "100-continue\r\nContent-Length: 3\r\n\r\n",
-			"HTTP/1.1 417 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
-			"judge POST http://a.test/ host=a.test port=0 path=/\n"
-			"http/1.1 POST http://a.test/ len=3 body=0?: -> 417 len=2 body=2\n",
-			"cs"},
-		{{"c" GET("/"), "sHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 "
-                                "OK\r\nContent-Length: 0\r\n\r\n"},
-			GET("/"), "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n" OK("0\r\n\r\n"),
-			J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=0\n", ""},
-		/* trailers, and an end that the client leaves half open */
-		{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: "
-                  "Chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: 1\r\n\r\n",
-			 "C", "s" OK("0\r\n\r\n")},
-			NULL, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-			"judge POST http://a.test/ host=a.test port=0 path=/\n"
-			"http/1.1 POST http://a.test/ body=3:abc -> 200 len=0\n",
-			"cs"},
-		/* an answer before the request's end, both kept */
-		{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na",
-			 "s" OK("0\r\n\r\n"), "cbc" GET("/2"), "s" OK("0\r\n\r\n")},
-			"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\nabc" GET("/2"),
-			OK("0\r\n\r\n") OK("0\r\n\r\n"),
-			"judge POST http://a.test/ host=a.test port=0 path=/\n"
-			"http/1.1 POST http://a.test/ len=3 body=3:abc -> 200 len=0\n" J(
-				"/2") "http/1.1 GET http://a.test/2 body=0: -> 200 len=0\n",
-			""},
-		/* what ends early is told */
-		{{"c" GET("/"), "S"}, GET("/"), "",
-			J("/") "http/1.1 GET http://a.test/ body=0: -> 0 error=the server ended "
-                               "without an answer\n",
-			"cs"},
-		{{"c" GET("/"), "s" OK("5\r\n\r\nab"), "S"}, GET("/"), OK("5\r\n\r\nab"),
-			J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=5 body=2? error=the "
-                               "server ended inside its answer\n",
-			"cs"},
-		{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na", "C", "S"},
-			"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na", "",
-			"judge POST http://a.test/ host=a.test port=0 path=/\n"
-			"http/1.1 POST http://a.test/ len=3 body=1?:a -> 0 error=the client ended "
-                        "inside its request\n",
-			"cs"},
-		{{"C"}, "", "", "", "cs"},
-		{{"S"}, "", "", "", "cs"},
-		/* an answer to nothing is no answer to the next */
-		{{"c" GET("/"), "s" OK("0\r\n\r\n"), "s" OK("0\r\n\r\n"), "c" GET("/2")}, GET("/"),
-			OK("0\r\n\r\n"),
-			J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=0\n", "cs"},
-		/* websocket: 5 bytes masked, a ping, an answer in two frames */
-		{{"cGET /ws HTTP/1.1\r\nHost: a.test\r\nUpgrade: WebSocket\r\nConnection: "
-                  "Upgrade\r\nSec-WebSocket-Key: k\r\n\r\n",
-			 "sHTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: "
-                         "Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n",
-			 "c\x81\x85\1\2\3\4\x69\x67\x6f\x68\x6e", "s\x89\x01p",
-			 "s\x01\x02he\x80\x03llo", "S", "C"},
-			"GET /ws HTTP/1.1\r\nHost: a.test\r\nUpgrade: "
-                        "WebSocket\r\nSec-WebSocket-Key: k\r\n"
-			"Connection: Upgrade\r\n\r\n\x81\x85\1\2\3\4\x69\x67\x6f\x68\x6e",
-			"HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: "
-                        "x\r\nConnection: Upgrade\r\n\r\n"
-			"\x89\x01p\x01\x02he\x80\x03llo",
-			J("/ws") "http/1.1 GET http://a.test/ws body=0: -> 101 upgrade=websocket\n"
-				 "message http://a.test/ws out 1 body=5:hello\n"
-				 "message http://a.test/ws in 9 body=1:p\n"
-				 "message http://a.test/ws in 1 body=5:hello\n",
-			"cs"},
+static const struct row rows[] = {
+	/* plain, kept */
+	{{"c" GET("/1"), "s" OK("2\r\n\r\nhi"), "c" GET("/2"), "s" OK("0\r\n\r\n")},
+		GET("/1") GET("/2"), OK("2\r\n\r\nhi") OK("0\r\n\r\n"),
+		J("/1") "http/1.1 GET http://a.test/1 body=0: -> 200 len=2 body=2\n" J(
+			"/2") "http/1.1 GET http://a.test/2 body=0: -> 200 len=0\n",
+		""},
+	/* three requests in one packet: the second goes on when the first is answered */
+	{{"cPOST /1 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nabcde" GET("/2") GET("/3"),
+		 "s" OK("1\r\n\r\n1"), "s" OK("1\r\n\r\n2"), "s" OK("1\r\n\r\n3")},
+		"POST /1 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nabcde" GET("/2")
+			GET("/3"),
+		OK("1\r\n\r\n1") OK("1\r\n\r\n2") OK("1\r\n\r\n3"),
+		"judge POST http://a.test/1 host=a.test port=0 path=/1\n"
+		"http/1.1 POST http://a.test/1 len=5 body=5:abcde -> 200 len=1 body=1\n" J(
+			"/2") "http/1.1 GET http://a.test/2 body=0: -> 200 len=1 "
+			      "body=1\n" J("/3") "http/1.1 GET http://a.test/3 body=0: -> "
+						 "200 len=1 body=1\n",
+		""},
+	/* the connection ends behind the answer, whoever says so */
+	{{"cGET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n", "s" OK("2\r\n\r\nhi")},
+		"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi",
+		J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=2 body=2\n", "cs"},
+	{{"c" GET("/"), "sHTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end", "S"}, GET("/"),
+		"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end",
+		J("/") "http/1.1 GET http://a.test/ body=0: -> 200 body=10\n", "cs"},
+	/* HTTP/1.0 */
+	{{"cGET / HTTP/1.0\r\n\r\n", "sHTTP/1.0 200 OK\r\n\r\nold", "S"}, "GET / HTTP/1.0\r\n\r\n",
+		"HTTP/1.0 200 OK\r\n\r\nold",
+		"judge GET http://a.test/ host=- port=0 path=/\n"
+		"http/1.1 GET http://a.test/ body=0: -> 200 body=3\n",
+		"cs"},
+	/* bodies that none has */
+	{{"cHEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n", "s" OK("99\r\n\r\n"), "c" GET("/"),
+		 "sHTTP/1.1 204 N\r\n\r\n", "c" GET("/"),
+		 "sHTTP/1.1 304 N\r\nContent-Length: 7\r\n\r\n"},
+		"HEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n" GET("/") GET("/"),
+		OK("99\r\n\r\n") "HTTP/1.1 204 N\r\n\r\nHTTP/1.1 304 N\r\nContent-Length: "
+				 "7\r\n\r\n",
+		"judge HEAD http://a.test/ host=a.test port=0 path=/\n"
+		"http/1.1 HEAD http://a.test/ body=0: -> 200 len=99\n" J(
+			"/") "http/1.1 GET http://a.test/ body=0: -> 204\n" J("/") "http/"
+										   "1.1 "
+										   "GET "
+										   "http://"
+										   "a.test/"
+										   " body="
+										   "0: -> "
+										   "304 "
+										   "len="
+										   "7\n",
+		""},
+	/* hop-by-hop fields stay, lengths are written anew, names keep their case */
+	{{"cGET /?q HTTP/1.1\r\nHOST:a.test:80 \r\nConnection: keep-alive, X, TE, Upgrade, "
+	  "HTTP2-Settings\r\nX:  y\r\n"
+	  "Proxy-Authorization: Basic eDp5\r\nProxy-Connection: keep-alive\r\nKeep-Alive: "
+	  "5\r\n"
+	  "TE: trailers, gzip\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\nContent-Length: "
+	  "000\r\n\r\n",
+		 "sHTTP/1.1 200\r\nUpgrade: h2\r\nConnection: Upgrade\r\nKeep-Alive: "
+		 "timeout=5\r\n"
+		 "content-length: 00\r\n\r\n"},
+		"GET /?q HTTP/1.1\r\nHOST: a.test:80\r\nX: y\r\nTE: "
+		"trailers\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 200 \r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n",
+		"judge GET http://a.test:80/?q host=a.test port=80 path=/?q\n"
+		"http/1.1 GET http://a.test:80/?q len=0 body=0: -> 200 len=0\n",
+		""},
+	/* absolute form is judged by its target and goes on in origin form */
+	{{"cGET HTTP://B.Test.:81?x HTTP/1.1\r\nHost: a.test\r\n\r\n", "s" OK("0\r\n\r\n")},
+		"GET /?x HTTP/1.1\r\nHost: B.Test.:81\r\n\r\n", OK("0\r\n\r\n"),
+		"judge GET HTTP://B.Test.:81/?x host=b.test port=81 path=/?x\n"
+		"http/1.1 GET HTTP://B.Test.:81/?x body=0: -> 200 len=0\n",
+		""},
+	/* leave to send a body comes from the server only */
+	{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-Continue\r\nContent-Length: "
+	  "3\r\n\r\n",
+		 "sHTTP/1.1 100 Continue\r\n\r\n", "cabc", "s" OK("0\r\n\r\n")},
+		"POST / HTTP/1.1\r\nHost: a.test\r\nExpect: "
+		"100-Continue\r\nContent-Length: 3\r\n\r\nabc",
+		"HTTP/1.1 100 Continue\r\n\r\n" OK("0\r\n\r\n"),
+		"judge POST http://a.test/ host=a.test port=0 path=/\n"
+		"http/1.1 POST http://a.test/ len=3 body=3:abc -> 200 len=0\n",
+		""},
+	{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nExpect: 100-continue\r\nContent-Length: "
+	  "3\r\n\r\n",
+		 "sHTTP/1.1 417 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"},
+		"POST / HTTP/1.1\r\nHost: a.test\r\nExpect: "
+		"100-continue\r\nContent-Length: 3\r\n\r\n",
+		"HTTP/1.1 417 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno",
+		"judge POST http://a.test/ host=a.test port=0 path=/\n"
+		"http/1.1 POST http://a.test/ len=3 body=0?: -> 417 len=2 body=2\n",
+		"cs"},
+	{{"c" GET("/"), "sHTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 "
+			"OK\r\nContent-Length: 0\r\n\r\n"},
+		GET("/"), "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n" OK("0\r\n\r\n"),
+		J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=0\n", ""},
+	/* trailers, and an end that the client leaves half open */
+	{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: "
+	  "Chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: 1\r\n\r\n",
+		 "C", "s" OK("0\r\n\r\n")},
+		NULL, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"judge POST http://a.test/ host=a.test port=0 path=/\n"
+		"http/1.1 POST http://a.test/ body=3:abc -> 200 len=0\n",
+		"cs"},
+	/* an answer before the request's end, both kept */
+	{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na", "s" OK("0\r\n\r\n"),
+		 "cbc" GET("/2"), "s" OK("0\r\n\r\n")},
+		"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\nabc" GET("/2"),
+		OK("0\r\n\r\n") OK("0\r\n\r\n"),
+		"judge POST http://a.test/ host=a.test port=0 path=/\n"
+		"http/1.1 POST http://a.test/ len=3 body=3:abc -> 200 len=0\n" J(
+			"/2") "http/1.1 GET http://a.test/2 body=0: -> 200 len=0\n",
+		""},
+	/* what ends early is told */
+	{{"c" GET("/"), "S"}, GET("/"), "",
+		J("/") "http/1.1 GET http://a.test/ body=0: -> 0 error=the server ended "
+		       "without an answer\n",
+		"cs"},
+	{{"c" GET("/"), "s" OK("5\r\n\r\nab"), "S"}, GET("/"), OK("5\r\n\r\nab"),
+		J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=5 body=2? error=the "
+		       "server ended inside its answer\n",
+		"cs"},
+	{{"cPOST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na", "C", "S"},
+		"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\na", "",
+		"judge POST http://a.test/ host=a.test port=0 path=/\n"
+		"http/1.1 POST http://a.test/ len=3 body=1?:a -> 0 error=the client ended "
+		"inside its request\n",
+		"cs"},
+	{{"C"}, "", "", "", "cs"},
+	{{"S"}, "", "", "", "cs"},
+	/* an answer to nothing is no answer to the next */
+	{{"c" GET("/"), "s" OK("0\r\n\r\n"), "s" OK("0\r\n\r\n"), "c" GET("/2")}, GET("/"),
+		OK("0\r\n\r\n"), J("/") "http/1.1 GET http://a.test/ body=0: -> 200 len=0\n", "cs"},
+	/* websocket: 5 bytes masked, a ping, an answer in two frames */
+	{{"cGET /ws HTTP/1.1\r\nHost: a.test\r\nUpgrade: WebSocket\r\nConnection: "
+	  "Upgrade\r\nSec-WebSocket-Key: k\r\n\r\n",
+		 "sHTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: "
+		 "Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n",
+		 "c\x81\x85\1\2\3\4\x69\x67\x6f\x68\x6e", "s\x89\x01p", "s\x01\x02he\x80\x03llo",
+		 "S", "C"},
+		"GET /ws HTTP/1.1\r\nHost: a.test\r\nUpgrade: "
+		"WebSocket\r\nSec-WebSocket-Key: k\r\n"
+		"Connection: Upgrade\r\n\r\n\x81\x85\1\2\3\4\x69\x67\x6f\x68\x6e",
+		"HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: "
+		"x\r\nConnection: Upgrade\r\n\r\n"
+		"\x89\x01p\x01\x02he\x80\x03llo",
+		J("/ws") "http/1.1 GET http://a.test/ws body=0: -> 101 upgrade=websocket\n"
+			 "message http://a.test/ws out 1 body=5:hello\n"
+			 "message http://a.test/ws in 9 body=1:p\n"
+			 "message http://a.test/ws in 1 body=5:hello\n",
+		"cs"},
 };
 
 static const struct http_setup plain = {.name = "a.test",
@@ -269,13 +265,13 @@ static const struct {
 } refusals[] = {
 	{"GET http://denied.test/x HTTP/1.1\r\nHost: a.test\r\n\r\n", 403, true,
 		"refused 403 GET http://denied.test/x host=denied.test [deny denied.test] No rule "
-                "allows denied.test\n"},
+		"allows denied.test\n"},
 	{"GET / HTTP/1.1\r\nHost: DENIED.test.\r\n\r\n", 403, true,
 		"refused 403 GET http://DENIED.test./ host=denied.test [deny denied.test] No rule "
-                "allows denied.test\n"},
+		"allows denied.test\n"},
 	{"POST / HTTP/1.1\r\nHost: denied.test\r\nContent-Length: 3\r\n\r\nabc", 403, true, NULL},
 	{"POST / HTTP/1.1\r\nHost: denied.test\r\nExpect: 100-continue\r\nContent-Length: "
-         "3\r\n\r\n",
+	 "3\r\n\r\n",
 		403, false, NULL},
 	{"POST / HTTP/1.1\r\nHost: denied.test\r\nContent-Length: 3000000\r\n\r\nabc", 403, false,
 		NULL},
@@ -285,15 +281,15 @@ static const struct {
 	{"CONNECT denied.test:443 HTTP/1.1\r\nHost: denied.test:443\r\n\r\n", 403, true,
 		"judge CONNECT http://denied.test:443 host=denied.test port=443 path= connect\n"
 		"refused 403 CONNECT http://denied.test:443 host=denied.test [deny denied.test] No "
-                "rule allows denied.test\n"},
+		"rule allows denied.test\n"},
 	{"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n", 403, true, NULL},
 	{"GET / HTTP/1.1\r\nHost: a.test\r\nUpgrade: tcp-tunnel\r\nConnection: Upgrade\r\n\r\n",
 		403, true,
 		"refused 403 GET http://a.test/ host=a.test [protocol] The only upgrade of a "
-                "connection that is passed "
+		"connection that is passed "
 		"on is websocket\n"},
 	{"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\nUpgrade: "
-         "websocket\r\nConnection: Upgrade\r\n"
+	 "websocket\r\nConnection: Upgrade\r\n"
 	 "Sec-WebSocket-Key: k\r\n\r\n",
 		403, true, NULL},
 	{"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, false,
@@ -344,11 +340,11 @@ static void test_document(void **state)
 	body = strstr(d.got[MACHINE_CLIENT].p, "\r\n\r\n") + 4;
 	assert_string_equal(body,
 		"{\"type\":\"urn:cloche:refused-by-sandbox\",\"title\":\"Refused by this sandbox's "
-	        "rules\","
+		"rules\","
 		"\"status\":403,\"detail\":\"This request was refused by this sandbox's network "
-	        "rules for the host "
+		"rules for the host "
 		"denied.test. No rule allows denied.test. Retrying will not help: nothing inside "
-	        "the sandbox can "
+		"the sandbox can "
 		"change the rules. Go on without it, or tell the user what was refused.\","
 		"\"host\":\"denied.test\",\"rule\":\"deny denied.test\"}\n");
 	http_drive_done(&d);
@@ -388,7 +384,7 @@ static void test_bad_frames(void **state)
 {
 	static const char *const steps[8] = {
 		"cGET / HTTP/1.1\r\nHost: a.test\r\nUpgrade: websocket\r\nConnection: "
-	        "Upgrade\r\nSec-WebSocket-Key: k\r\n\r\n",
+		"Upgrade\r\nSec-WebSocket-Key: k\r\n\r\n",
 		"sHTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
 		"cSSH-2.0"};
 	struct http_drive d;
@@ -436,7 +432,8 @@ static void test_back_pressure(void **state)
 	begin(&d, &plain, 1000);
 	http_drive_send(&d, MACHINE_CLIENT,
 		slice_of("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9999999\r\n\r\n"));
-	while ((n = (d.machine.ops->take)(d.machine.self, MACHINE_CLIENT, bytes, sizeof(bytes))) > 0)
+	while ((n = (d.machine.ops->take)(d.machine.self, MACHINE_CLIENT, bytes, sizeof(bytes))) >
+		0)
 		taken += n;
 	assert_in_range(taken, HTTP_HIGH_WATER, HTTP_HIGH_WATER + HTTP_PIECE);
 	http_drive_done(&d);
@@ -510,6 +507,18 @@ static void test_sniff(void **state)
 		assert_int_equal(http_sniff(slice_of(cases[i].first)), cases[i].want);
 }
 
+static void test_greeting(void **state)
+{
+	assert_true(http_is_greeting((struct slice){"\0\0\0\4\0\0\0\0\0", 9}));
+	assert_true(http_is_greeting((struct slice){"\0\0\x12\4\0\0\0\0\0xxxx", 13}));
+	assert_true(http_is_greeting((struct slice){"\0\0\6", 3}));
+	assert_false(http_is_greeting((struct slice){"\0\0\5\4\0\0\0\0\0", 9}));
+	assert_false(http_is_greeting((struct slice){"\0\0\6\1\0\0\0\0\0", 9}));
+	assert_false(http_is_greeting((struct slice){"\0\0\6\4\1\0\0\0\0", 9}));
+	assert_false(http_is_greeting(slice_of("SSH-2.0-x")));
+	assert_false(http_is_greeting(slice_of("")));
+}
+
 static void test_model_names(void **state)
 {
 	assert_true(http_is_model_api("api.anthropic.com"));
@@ -533,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_back_pressure),
 		cmocka_unit_test(test_model_api),
 		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_greeting),
 		cmocka_unit_test(test_model_names),
 	};
 
