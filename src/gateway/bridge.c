@@ -258,7 +258,8 @@ void bridge_all_drain(struct bridges *bridges)
 
 	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
 		next = bridge->next;
-		for (int i = 0; i < MACHINE_SIDES; i++)
+		/* While it is looked at, that the server's side is readable means that it has spoken. */
+		for (int i = 0; bridge->state != BRIDGE_LOOKING && i < MACHINE_SIDES; i++)
 			bridge->side[i].io.ready |= POLLER_READ | POLLER_WRITE;
 		bridge_go_on(bridge);
 	}

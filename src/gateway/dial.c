@@ -16,8 +16,9 @@
 #include "util/clock.h"
 
 /* Longer than the kernel's own patience with SYNs (127 s), so that its reason comes first. */
-#define DIAL_NS  (130 * CLOCK_NS_PER_S)
-#define PROXY_NS (9 * CLOCK_NS_PER_S) /* for connecting and answering together */
+#define DIAL_NS     (130 * CLOCK_NS_PER_S)
+#define KEEPALIVE_S 120
+#define PROXY_NS    (9 * CLOCK_NS_PER_S) /* for connecting and answering together */
 
 void dial_cancel(struct dial *dial)
 {
@@ -135,11 +136,15 @@ static int open_socket(const struct sockaddr_storage *to, socklen_t len)
 {
 	struct linger abrupt = {.l_onoff = 1};
 	int one = 1;
+	int idle_s = KEEPALIVE_S;
 	int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
+	/* None of these can fail; the program's own keepalive gets no further than to us. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof(abrupt)); /* see flow_close() */
 	if (connect(fd, (const struct sockaddr *)to, len) < 0 && errno != EINPROGRESS) {
 		int r = -errno;

@@ -105,14 +105,13 @@ bool dns_burst_is_data(const char *host)
 static struct domain *domain_at(struct dns_burst *burst, const char *name, int64_t now_ns)
 {
 	bool is_full = map_len(burst->domains) >= DOMAINS_MAX;
-	struct slice key =
-		slice_of(is_full && !map_find(burst->domains, slice_of(name)) ? "" : name);
-	void **slot = map_slot(burst->domains, key);
+	const char *key = is_full && !map_find(burst->domains, slice_of(name)) ? "" : name;
+	void **slot = map_slot(burst->domains, slice_of(key));
 
 	if (!*slot) {
 		struct domain *domain = new0(struct domain);
 
-		domain->name = mem_dup(*key.p ? key.p : "(others)");
+		domain->name = mem_dup(*key ? key : "(others)");
 		domain->since_ns = now_ns;
 		domain->names = map_new();
 		*slot = domain;

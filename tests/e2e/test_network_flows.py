@@ -189,6 +189,28 @@ print(total)
 	assert done.lines == ['3000000'], done
 
 
+def test_waiting_connection_is_still_read(world, online):
+	"""One on which nothing was said yet is looked at when it speaks, also after the record was brought up to date."""
+	sandbox = online.create('--trace', *open_net(world))
+	try:
+		code = '''
+import socket, sys
+sock = socket.create_connection(('allowed.test', 80))
+print('up', flush=True)
+sys.stdin.read(1)
+sock.sendall(b'GET /late HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: close\\r\\n\\r\\n')
+print(sock.recv(12))
+'''
+		process = sandbox.start(harness.PYTHON, '-c', code, options=('-i',), stdin=subprocess.PIPE)
+		assert process.stdout.readline() == b'up\n'
+		for _ in range(3):
+			assert sandbox.sh('true').code == 0
+		assert process.communicate(b'x', timeout=20)[0] == b"b'HTTP/1.1 200'\n"
+		assert one(sandbox.record.events('net.http'), url='http://allowed.test/late')['status'] == 200
+	finally:
+		sandbox.remove()
+
+
 def test_version_6(world, online, serve):
 	serve('''
 import socket
