@@ -98,19 +98,32 @@ void bridge_reset(struct bridge *bridge, const char *why)
 	done(bridge, true);
 }
 
-/* A side that has failed, seen while nothing is read from it or written to it. What it said before (why it leaves)
- * is read first. */
-static int failure(struct bridge_side *side)
+/* A side that has failed, seen while nothing is read from it or written to it. What it sent before comes first: its
+ * failure is found again behind that. Upstream that had sent its end (EPIPE), or has ours, did not fail, but takes nothing more: the
+ * machine knows whether something was still to come. */
+static int failure(struct bridge_side *side, bool is_upstream)
 {
 	int error = 0;
 	socklen_t len = sizeof(error);
+	ssize_t waiting;
 	char byte;
 
-	if (!(side->io.ready & POLLER_ERROR) || side->io.fd < 0 ||
-		recv(side->io.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+	if (!(side->io.ready & POLLER_ERROR) || side->io.fd < 0)
 		return 0;
+	waiting = recv(side->io.fd, &byte, 1, MSG_PEEK);
+	if (waiting > 0) {
+		side->io.ready |= POLLER_READ;
+		return 0;
+	}
 	side->io.ready &= ~POLLER_ERROR;
-	return getsockopt(side->io.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? errno : error;
+	if (waiting < 0 && errno != EAGAIN)
+		error = errno;
+	else if (getsockopt(side->io.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		error = errno;
+	if (!is_upstream || (error != EPIPE && !side->is_shut))
+		return error;
+	side->io.ready |= POLLER_READ | POLLER_WRITE;
+	return 0;
 }
 
 /* The program may leave as it likes, and says so by its end before; that upstream does is a failure. */
@@ -137,7 +150,7 @@ void bridge_fail(struct bridge *bridge, enum machine_side side, int positive_err
 static bool has_failed(struct bridge *bridge)
 {
 	for (enum machine_side side = MACHINE_CLIENT; side < MACHINE_SIDES; side++) {
-		int error = failure(&bridge->side[side]);
+		int error = failure(&bridge->side[side], side == MACHINE_SERVER);
 
 		if (!error)
 			continue;

@@ -68,6 +68,8 @@ static int read_once(struct bridge *bridge, enum machine_side from, size_t *move
 		side->io.fd, pool->chunk, pool->held > HELD_MAX ? SMALL_CHUNK : pool->chunk_len, 0);
 	size_t taken;
 
+	if (got < 0 && errno == ECONNRESET && from == MACHINE_SERVER && side->is_shut)
+		got = 0; /* it did not wait for our end */
 	if (got < 0 && errno != EAGAIN)
 		return -errno;
 	if (got < 0) {
@@ -113,6 +115,10 @@ static int emit(struct bridge *bridge, enum machine_side to, size_t *moved)
 		if (!(side->io.ready & POLLER_WRITE))
 			return 0;
 		n = send(side->io.fd, out.p, out.len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EPIPE && to == MACHINE_SERVER) { /* it had sent its end */
+			side->is_shut = true;
+			continue;
+		}
 		if (n < 0 && errno != EAGAIN)
 			return -errno;
 		if (n < 0) {
