@@ -44,6 +44,7 @@ struct resolver_ask {
 	struct poller_io io; /* fd -1: none */
 	struct poller_timer timer;
 	bool is_tcp;
+	bool is_plain; /* without EDNS */
 	unsigned tries;
 	size_t server, sent;
 	int last_error;
@@ -192,7 +193,7 @@ static void start_try(struct resolver_ask *ask, bool is_tcp)
 		abort();
 	if (is_tcp)
 		str_add(&ask->out, prefix, sizeof(prefix));
-	dns_query_write(&ask->out, &ask->query, ask->id);
+	dns_query_write(&ask->out, &ask->query, ask->id, !ask->is_plain);
 	if (is_tcp) {
 		ask->out.p[0] = (char)((ask->out.len - 2) >> 8);
 		ask->out.p[1] = (char)(ask->out.len - 2);
@@ -218,7 +219,28 @@ static void try_next(struct resolver_ask *ask)
 	}
 	if (ask->tries > 1)
 		ask->server = (ask->server + 1) % ask->resolver->n_servers;
+	ask->is_plain = false;
 	start_try(ask, false);
+}
+
+/* Whether an answer says less of the name than of the server: it gets a simpler question, or the next one is asked. */
+static bool is_asked_again(struct resolver_ask *ask, const struct dns_answer *answer)
+{
+	bool is_unknown = answer->rcode == DNS_FORMERR || answer->rcode == DNS_NOTIMP;
+
+	if (is_unknown && !ask->is_plain) {
+		ask->is_plain = true;
+		close_socket(ask);
+		start_try(ask, ask->is_tcp);
+		return true;
+	}
+	if (!is_unknown && answer->rcode != DNS_SERVFAIL && answer->rcode != DNS_REFUSED)
+		return false;
+	if (ask->tries >= ask->resolver->n_servers || ask->tries >= TRIES_MAX)
+		return false;
+	close_socket(ask);
+	try_next(ask);
+	return true;
 }
 
 static void on_message(struct resolver_ask *ask, struct slice message)
@@ -236,7 +258,8 @@ static void on_message(struct resolver_ask *ask, struct slice message)
 		start_try(ask, true);
 		return;
 	}
-	finish(ask, 0, &answer);
+	if (!is_asked_again(ask, &answer))
+		finish(ask, 0, &answer);
 }
 
 static void read_datagram(struct resolver_ask *ask)

@@ -70,8 +70,8 @@ struct dns_query {
 /* -EBADMSG where no answer is due: not a query, or shorter than a message's head. */
 int dns_query_read(struct slice in, struct dns_query *ret);
 /* The query to ask a resolver instead: the name in lower case, nothing of the client's but its name, type, class and
- * the wish for signatures. */
-void dns_query_write(struct str *out, const struct dns_query *query, uint16_t id);
+ * the wish for signatures. edns false: for servers that answer DNS_FORMERR or DNS_NOTIMP to what they do not know. */
+void dns_query_write(struct str *out, const struct dns_query *query, uint16_t id, bool edns);
 
 /* One record of an answer. Offsets are into the message. */
 struct dns_record {

@@ -173,7 +173,7 @@ int dns_query_read(struct slice in, struct dns_query *ret)
 	return 0;
 }
 
-void dns_query_write(struct str *out, const struct dns_query *query, uint16_t id)
+void dns_query_write(struct str *out, const struct dns_query *query, uint16_t id, bool edns)
 {
 	struct dns_name name = query->name;
 
@@ -185,9 +185,10 @@ void dns_query_write(struct str *out, const struct dns_query *query, uint16_t id
 		2);
 	dns_put(out, 1, 2);
 	dns_put(out, 0, 4);
-	dns_put(out, 1, 2);
+	dns_put(out, edns, 2);
 	str_add(out, name.wire, name.len);
 	dns_put(out, query->type, 2);
 	dns_put(out, query->class, 2);
-	dns_put_opt(out, query->dnssec_ok, DNS_NOERROR);
+	if (edns)
+		dns_put_opt(out, query->dnssec_ok, DNS_NOERROR);
 }

@@ -243,6 +243,16 @@ def test_answer_that_does_not_fit(online, world):
 	assert {entry['tcp'] for entry in world.log('dns')} == {True, False}
 
 
+def test_resolvers_that_are_of_little_use(online, world):
+	"""One that knows no EDNS is asked without; one that fails is passed over."""
+	run = online.sh('getent ahostsv4 old.test | head -1', options=allow(world, 'old.test'))
+	assert run.out.split()[:1] == [UPSTREAM], run
+	run = online.sh('getent ahostsv4 allowed.test | head -1',
+		options=('--resolver', f'{UPSTREAM}:54', *allow(world, 'allowed.test')))
+	assert run.out.split()[:1] == [UPSTREAM], run
+	assert run.duration_s < 5 and (UPSTREAM, 'udp', 54) in world.wire()
+
+
 def test_alias_chain(online, world):
 	"""An alias opens what it leads to under its own name only."""
 	run = online.sh('''
@@ -414,6 +424,76 @@ for i, chunk in enumerate(sys.argv[1:]):
 print(sock.recv(12).decode())''', *(chunk.hex() for chunk in REQUESTS[how]), options=allow(world, 'allowed.test'))
 	assert run.lines and run.lines[0] in ('HTTP/1.1 400', 'HTTP/1.1 403'), run
 	assert world.log('http') == []
+
+
+LISTENERS = '''
+import socket, struct
+def listeners(name):
+	for line in open('/proc/net/' + name).read().splitlines()[1:]:
+		local, _, state = line.split()[1:4]
+		words, port = local.split(':')
+		if state == '0A':
+			yield b''.join(struct.pack('<I', int(words[i:i + 8], 16)) for i in range(0, len(words), 8)), int(port, 16)
+def dial(address, port):
+	with socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET) as sock:
+		sock.settimeout(3)
+		try:
+			sock.connect((address, port))
+			sock.send(b'GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')
+			print(address, port, sock.recv(20))
+		except OSError as error:
+			print(address, port, type(error).__name__)
+socket.gethostbyname('allowed.test')
+found = [(4, one) for one in listeners('tcp')] + [(6, one) for one in listeners('tcp6')]
+for family, (raw, port) in found:
+	own = socket.inet_ntop(socket.AF_INET if family == 4 else socket.AF_INET6, raw)
+	for address in (own, '127.0.0.1', '10.0.0.2', '::1', 'fd00::2', '::ffff:127.0.0.1'):
+		dial(address, port)
+for address in ('198.18.77.7', '198.18.0.0', '198.19.255.255', 'fd00:c1::5', 'fd00:c1:1::1'):
+	for port in (22, 80, 443):
+		dial(address, port)
+'''
+
+
+def test_what_listens_inside(online, world):
+	"""The gateway's sockets are inside, too: whoever dials them, or an address that stands for nothing, is refused."""
+	run = online.py(LISTENERS, options=allow(world, 'allowed.test:80'))
+	assert len(run.lines) >= 27 and {line.split()[2] for line in run.lines} <= {
+		'ConnectionRefusedError', 'ConnectionResetError', 'OSError'}, run
+	assert arrived(world) == set()
+	told = {(address, port) for _, address, port, _ in refused(run)}
+	assert told >= {(address, port) for address in ('198.18.77.7', 'fd00:c1::5') for port in (22, 80, 443)}
+
+
+@pytest.mark.parametrize('mode', ['intercept', 'passthrough'])
+def test_session_resumed_under_another_name(online, world, mode):
+	run = online.py(HELLO + '''
+context.maximum_version = ssl.TLSVersion.TLSv1_2
+def visit(name, session):
+	with context.wrap_socket(socket.create_connection(('allowed.test', 443)), server_hostname=name, session=session) as sock:
+		sock.sendall(b'GET /h HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')
+		print(sock.recv(9999)[:12].decode())
+		return sock.session
+session = visit('allowed.test', None)
+for name in ('allowed.test', 'denied.test'):
+	try:
+		visit(name, session)
+	except OSError as error:
+		print('refused')
+''', options=(*allow(world, 'allowed.test'), '--tls', mode))
+	assert run.lines == ['HTTP/1.1 200', 'HTTP/1.1 200', 'refused'], run
+	assert 'denied.test' not in {entry['sni'] for entry in world.log('http') + world.log('tlsfail')}
+
+
+def test_through_a_friend(online, world):
+	"""An allowed host that would lead on: an upgrade to anything, and a redirect, which is a request of its own."""
+	run = online.sh('''
+		curl -sS -m 5 -o /dev/null -w '%{http_code}\\n' -H 'Upgrade: tcp-tunnel' -H 'Connection: Upgrade' http://allowed.test/
+		curl -sSL -m 5 -o /dev/null -w '%{http_code} %{url_effective}\\n' 'http://allowed.test/redirect?http://denied.test/'
+		''', options=allow(world, 'allowed.test'))
+	assert run.lines == ['403', '403 http://denied.test/'], run
+	assert [entry['path'] for entry in world.log('http')] == ['/redirect?http://denied.test/']
+	assert hosts_seen(world) == {'allowed.test'}
 
 
 INWARD = ['169.254.169.254', '169.254.170.2', '100.100.100.200', '0.0.0.0', '10.0.0.5', '203.0.113.1',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The internet of the network tests, run in a network namespace of its own: HTTP, HTTPS (any name, a CA of its own),
-DNS over UDP and TCP, a raw port, and a look at every packet that comes in. What each saw is a line of JSON in
+DNS over UDP and TCP, DNS that only fails (port 54), a raw port, and a look at every packet that comes in. What each saw is a line of JSON in
 LOGS/NAME.log: the independent witness that the record is compared with.
 
 usage: upstream.py ADDRESS LOGS"""
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 
-HTTP, HTTPS, DNS, RAW = 80, 443, 53, 18081
+HTTP, HTTPS, DNS, DNS_FAILING, RAW = 80, 443, 53, 54, 18081
 address, logs = sys.argv[1], pathlib.Path(sys.argv[2])
 lock = threading.Lock()
 
@@ -213,6 +213,8 @@ def dns_reply(query, tcp):
 		at += query[at] + 1
 	name, kind, end = '.'.join(parts), int.from_bytes(query[at + 1:at + 3], 'big'), at + 5
 	note('dns', name=name, type=kind, tcp=tcp)
+	if name == 'old.test' and query[11]: # a server that knows no EDNS
+		return query[:2] + b'\x81\x81' + bytes(8)
 	all_of_it = records(name, kind)
 	fit = [record for record in all_of_it if record[1] in (kind, 5)]
 	body = b''.join(labels(owner) + struct.pack('>HHIH', code, 1, ttl, len(data)) + data for owner, code, ttl, data in fit)
@@ -220,6 +222,15 @@ def dns_reply(query, tcp):
 	if not tcp and len(body) > 480:
 		flags, body, n = flags | 0x200, b'', 0
 	return query[:2] + struct.pack('>HHHHH', flags, 1, n, 0, 0) + query[12:end] + body
+
+
+def dns_that_fails():
+	"""A server that is up, but of no use."""
+	sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	sock.bind((address, DNS_FAILING))
+	while True:
+		query, sender = sock.recvfrom(4096)
+		sock.sendto(query[:2] + b'\x81\x82' + query[4:6] + bytes(6) + query[12:query.index(b'\0', 12) + 5], sender)
 
 
 def dns_udp():
@@ -274,7 +285,7 @@ def listen(port, serve):
 make_certificates()
 for where in ((HTTP, http), (HTTPS, https), (RAW, raw), (DNS, dns_tcp)):
 	listen(*where)
-for work in (dns_udp, watch_packets):
+for work in (dns_udp, dns_that_fails, watch_packets):
 	threading.Thread(target=work, daemon=True).start()
 while True: # until the datagram socket is there, too
 	with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as trial:

@@ -32,7 +32,7 @@ static void check_query(struct slice in)
 	dns_reply_empty(&out, &query, query.fault);
 	str_reset(&out);
 	if (query.fault == DNS_NOERROR) {
-		dns_query_write(&out, &query, 7);
+		dns_query_write(&out, &query, 7, true);
 		assert(dns_query_read(str_slice(&out), &again) == 0);
 		assert(again.fault == DNS_NOERROR && again.id == 7 && again.type == query.type);
 		assert(strcmp(again.host, query.host) == 0 && again.is_host == query.is_host);

@@ -139,17 +139,21 @@ static void expect_bytes(const struct str *got, struct slice want)
 /* Upstream sees no case, no option and no odd flag of the client's. */
 static void test_query_write(void **state)
 {
-	static const struct slice in = BYTES(HEAD("\1\x50", "\1", "\0", "\0", "\1") NAME A_IN
-					  "\0\0\x29\x10\0\0\0\x80\0\0\6\0\x0a\0\2zz"),
-				  want = BYTES(
-					  "\x12\x34\1\x30\0\1\0\0\0\0\0\1\3www\7example\3org\0" A_IN
-					  "\0\0\x29\4\xd0\0\0\x80\0\0\0");
+	static const struct slice
+		in = BYTES(HEAD("\1\x50", "\1", "\0", "\0", "\1") NAME A_IN
+			"\0\0\x29\x10\0\0\0\x80\0\0\6\0\x0a\0\2zz"),
+		want = BYTES("\x12\x34\1\x30\0\1\0\0\0\0\0\1\3www\7example\3org\0" A_IN
+			     "\0\0\x29\4\xd0\0\0\x80\0\0\0"),
+		plain = BYTES("\x12\x34\1\x30\0\1\0\0\0\0\0\0\3www\7example\3org\0" A_IN);
 	scoped_str struct str out = {0};
 	static struct dns_query query;
 
 	assert_int_equal(dns_query_read(in, &query), 0);
-	dns_query_write(&out, &query, 0x1234);
+	dns_query_write(&out, &query, 0x1234, true);
 	expect_bytes(&out, want);
+	str_reset(&out);
+	dns_query_write(&out, &query, 0x1234, false);
+	expect_bytes(&out, plain);
 }
 
 #define ANSWER(an, ns, ar)    "\x12\x34\x81\x80\0\1\0" an "\0" ns "\0" ar
