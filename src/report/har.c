@@ -80,7 +80,7 @@ static void add_exchange(struct har *har, const struct event *ev, const char *sa
 		return;
 	}
 	entry = new_entry(har);
-	entry->start_ms = ev->wall_ms - ev->duration_ns / CLOCK_NS_PER_MS;
+	entry->start_ms = har_parts_start_ms(ev);
 	if (event_has(ev, upgrade) && event_has(ev, flow))
 		*map_slot(har->opened, flow_key(har, ev, sandbox)) = (void *)(uintptr_t)har->n;
 	har_parts_entry(&entry->json, ev, sandbox);

@@ -8,6 +8,7 @@
 
 #include "util/clock.h"
 #include "util/jsonw.h"
+#include "view/saturate.h"
 
 static json_t *read_headers(struct slice raw)
 {
@@ -241,12 +242,17 @@ static void write_ours(struct jsonw *j, const struct event *ev, const char *sand
 		jsonw_klist(j, "_secrets", ev->secrets.items, ev->secrets.n);
 }
 
+int64_t har_parts_start_ms(const struct event *ev)
+{
+	return saturate_add(ev->wall_ms, -(ev->duration_ns / CLOCK_NS_PER_MS));
+}
+
 void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox)
 {
 	struct jsonw j = jsonw_to(out);
 	char text[CLOCK_TEXT_LEN];
 
-	clock_format(ev->wall_ms - ev->duration_ns / CLOCK_NS_PER_MS, text);
+	clock_format(har_parts_start_ms(ev), text);
 	jsonw_object(&j);
 	jsonw_ktext(&j, "startedDateTime", text);
 	jsonw_key(&j, "time");

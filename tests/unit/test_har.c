@@ -46,7 +46,7 @@ static const char *const events[] = {
 	"\"url\":\"http://a.test/"
 	"big\",\"body\":\"head\",\"body_encoding\":\"utf8\",\"body_truncated\":true,"
 	"\"body_bytes\":6,\"body_blob\":\"there\",\"response_body\":\"half\",\"response_body_"
-        "encoding\":\"utf8\","
+	"encoding\":\"utf8\","
 	"\"response_body_truncated\":true,\"response_body_blob\":\"gone\",\"error\":\"reset "
 	"\\u001b\"}",
 	"{\"seq\":7,\"kind\":\"net.connect\",\"wall_ms\":1,\"address\":\"203.0.113.1\",\"port\":1}",
@@ -160,10 +160,40 @@ static void test_blobs(void **state)
 	json_decref(root);
 }
 
+/* A forged record: numbers at their ends, headers that are none. */
+static void test_forged(void **state)
+{
+	static const char *const lines[] = {
+		"{\"seq\":1,\"kind\":\"net.http\",\"wall_ms\":-9223372036854775807,\"duration_ns\":"
+		"9223372036854775807,\"method\":\"\",\"url\":\"?%\",\"headers\":[1],\"flow\":-1,"
+		"\"upgrade\":\"\"}",
+		"{\"seq\":2,\"kind\":\"net.http\",\"wall_ms\":9223372036854775807,\"duration_ns\":"
+		"-9223372036854775807,\"url\":\"?&&=&%zz&%4\",\"headers\":{\"a\":5,\"content-"
+	        "type\":[]},"
+		"\"response_headers\":7}",
+		"{\"seq\":3,\"kind\":\"net.ws\",\"flow\":-1,\"opcode\":-5}",
+	};
+	scoped(har) struct har *har = har_new(NULL, NULL);
+	scoped(event_line) struct event_line *line = NULL;
+	scoped_str struct str out = {0};
+	json_t *root;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(event_json_read(slice_of(lines[i]), &line, NULL), 0);
+		har_add(har, event_json_get(line), NULL);
+	}
+	har_json(har, &out);
+	root = json_loadb(out.p, out.len, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(root);
+	assert_string_equal(text(entry(root, 1), "request/queryString/1/name"), "%zz");
+	json_decref(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_messages), cmocka_unit_test(test_blobs)};
+		cmocka_unit_test(test_messages), cmocka_unit_test(test_blobs),
+		cmocka_unit_test(test_forged)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
