@@ -44,8 +44,10 @@ static void forward_head(struct http_machine *m)
 		add_response_field(out, pair, &r->fields[i]);
 	if (r->status == 101)
 		http_machine_add_connection(out, 1, true, "Upgrade");
-	else if (!interim)
-		http_machine_add_connection(out, r->minor, pair->keep, NULL);
+	else if (
+		!interim) /* by the older of the two: a 1.0 client keeps open only what it is told to */
+		http_machine_add_connection(
+			out, pair->request.minor ? r->minor : 0, pair->keep, NULL);
 	http1_add_end(out);
 }
 

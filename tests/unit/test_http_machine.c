@@ -54,6 +54,12 @@ static const struct row rows[] = {
 		"judge GET http://a.test/ host=- port=0 path=/\n"
 		"http/1.1 GET http://a.test/ body=0: -> 200 body=3\n",
 		"cs"},
+	{{"cGET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "s" OK("0\r\n\r\n")},
+		"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n",
+		"judge GET http://a.test/ host=- port=0 path=/\n"
+		"http/1.1 GET http://a.test/ body=0: -> 200 len=0\n",
+		""},
 	/* bodies that none has */
 	{{"cHEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n", "s" OK("99\r\n\r\n"), "c" GET("/"),
 		 "sHTTP/1.1 204 N\r\n\r\n", "c" GET("/"),
