@@ -27,7 +27,7 @@ def open_cloche(own_cloche, tmp_path):
 			folder.chmod(0o755)
 	copy = tmp_path / 'program'
 	copy.mkdir()
-	for name in ('cloche', 'cloche-supervisor', 'cloche-init'):
+	for name in ('cloche', 'cloche-supervisor', 'cloche-init', 'cloche-gateway'):
 		shutil.copy(BUILD / name, copy / name)
 	copy.chmod(0o755)
 	own_cloche.program = copy / 'cloche'
@@ -39,7 +39,7 @@ def test_a_user_reads_his_own_records_and_no_others(open_cloche):
 	own = open_cloche.run('/bin/echo', 'mine', env={'SUDO_UID': str(OTHER), 'SUDO_GID': str(OTHER)})
 	done = as_user(open_cloche, OTHER, 'ps', '--all', '--quiet')
 	assert done.stdout.split() == [own.record.id], done
-	for verb in ('tree', 'commands', 'files', 'events', 'log', 'timeline', 'show', 'verify', 'inspect'):
+	for verb in ('tree', 'commands', 'files', 'net', 'events', 'log', 'timeline', 'show', 'verify', 'inspect'):
 		done = as_user(open_cloche, OTHER, verb, 'last')
 		assert done.returncode == 0 and done.stdout, (verb, done)
 		done = as_user(open_cloche, OTHER, verb, theirs.record.id)
