@@ -15,6 +15,7 @@
 #include "gateway/intake.h"
 #include "gateway/owners.h"
 #include "gateway/proxy_wire.h"
+#include "gateway/published.h"
 #include "gateway/refused.h"
 #include "gateway/resolver.h"
 #include "gateway/secrets.h"
@@ -222,6 +223,8 @@ static int start(struct gateway *gw, struct err *err)
 	if (r == 0)
 		r = udp_flows_open(gw, &gw->udp, err);
 	if (r == 0)
+		r = published_open(gw, &gw->published, err);
+	if (r == 0)
 		r = poller_add_level(
 			gw->poller, &gw->control_io, GATEWAY_FD_CONTROL, on_control, gw);
 	return r < 0 ? err_wrap(err, r, "gateway: start") : 0;
@@ -229,6 +232,7 @@ static int start(struct gateway *gw, struct err *err)
 
 static void stop(struct gateway *gw)
 {
+	published_free(gw->published);
 	udp_flows_free(gw->udp);
 	dns_proxy_free(gw->dns);
 	dns_streams_free(gw->dns_streams);

@@ -43,6 +43,7 @@ struct gateway {
 	struct poller_timer burst_timer;
 	struct udp_flows *udp;
 	struct owners *owners;
+	struct published *published;
 	struct asks *asks;
 	int64_t last_flow;             /* number of the newest */
 	struct secrets *secrets; /* as they were at the start; NULL: none */

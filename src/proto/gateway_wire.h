@@ -13,6 +13,8 @@
 #include "util/slice.h"
 #include "util/str.h"
 
+#define GATEWAY_PUBLISHED_MAX 32 /* published ports of a sandbox */
+
 enum gateway_fd {
 	GATEWAY_FD_CONTROL = 3, /* SOCK_STREAM; the gateway's writes block */
 	GATEWAY_FD_CONFIG = 4,  /* memfd: JSON */
@@ -29,7 +31,9 @@ enum gateway_fd {
 	GATEWAY_FD_RING = 15,
 	GATEWAY_FD_REFUSED = 16,
 	GATEWAY_FD_NETNS = 17, /* the sandbox's network namespace */
-	GATEWAY_FD_END = 18,
+	GATEWAY_FD_PUBLISHED =
+		18, /* the first of the listeners of published ports, in the spec's order */
+	GATEWAY_FD_END = GATEWAY_FD_PUBLISHED + GATEWAY_PUBLISHED_MAX,
 };
 
 #define GATEWAY_WIRE_HEAD 8

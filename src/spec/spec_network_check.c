@@ -10,6 +10,7 @@
 #include "util/scoped.h"
 
 #define RULES_MAX      4096
+#define PUBLISH_MAX    32 /* descriptors of the gateway are kept for them */
 #define BODY_LIMIT_MAX (64LL << 20)
 #define CA_MARK        "-----BEGIN CERTIFICATE-----"
 
@@ -114,6 +115,8 @@ static int check_fit(const struct spec_network *net, struct err *err)
 
 static int check_publish(const struct spec_network *net, struct err *err)
 {
+	if (net->n_publish > PUBLISH_MAX)
+		return err_set(err, -E2BIG, "more than %d published ports", PUBLISH_MAX);
 	for (size_t i = 0; i < net->n_publish; i++)
 		for (size_t k = 0; k < i; k++)
 			if (net->publish[i].host_port == net->publish[k].host_port &&

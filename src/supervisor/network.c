@@ -37,6 +37,7 @@ struct network {
 	struct exec_names *names;
 	struct network_asks *asks;
 	struct loop_io *ios[N_WATCHED]; /* NULL: a gateway looks at them, or nobody for now */
+	struct loop_io *published[GATEWAY_PUBLISHED_MAX]; /* likewise */
 	struct loop_timer *retry;
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
@@ -63,12 +64,17 @@ static void watch(struct supervisor *sup)
 		if (fd >= 0)
 			network->ios[i] = loop_io_new(sup->loop, fd, LOOP_READ, on_first_use, sup);
 	}
+	for (size_t i = 0; i < sup->n_published; i++)
+		network->published[i] =
+			loop_io_new(sup->loop, sup->published[i], LOOP_READ, on_first_use, sup);
 }
 
 static void look_away(struct network *network)
 {
 	for (size_t i = 0; i < N_WATCHED; i++)
 		loop_io_free(take(&network->ios[i]));
+	for (size_t i = 0; i < GATEWAY_PUBLISHED_MAX; i++)
+		loop_io_free(take(&network->published[i]));
 }
 
 static bool is_used(const struct network *network)
@@ -177,6 +183,9 @@ static int open_gateway(struct supervisor *sup, struct err *err)
 	config.fds[GATEWAY_FD_NETNS] = sandbox_netns_fd(sup->sandbox);
 	for (size_t i = 0; i < sizeof(handed) / sizeof(handed[0]); i++)
 		config.fds[handed[i].at] = netcatch_fd(sup->network->netcatch, handed[i].part);
+	for (size_t i = 0; i < GATEWAY_PUBLISHED_MAX; i++)
+		config.fds[GATEWAY_FD_PUBLISHED + i] =
+			i < sup->n_published ? sup->published[i] : -1;
 	return gateway_process_start(&config, &sup->network->gateway, err);
 }
 

@@ -37,7 +37,8 @@ static const uint64_t creating =
 	BIT(CAP_SETFCAP) |                  /* mapping the host's 0 in a mount's ids */
 	BIT(CAP_MKNOD) |                    /* its /dev */
 	BIT(CAP_NET_ADMIN) | /* its network: addresses, routes, programs that catch what leaves it */
-	BIT(CAP_NET_RAW);    /* the sockets by which a held connection goes on */
+	BIT(CAP_NET_BIND_SERVICE) | /* published ports below 1024 */
+	BIT(CAP_NET_RAW);           /* the sockets by which a held connection goes on */
 
 static int set(uint64_t keep)
 {

@@ -16,6 +16,7 @@
 
 #include "supervisor/end_changes.h"
 #include "supervisor/network.h"
+#include "supervisor/publish.h"
 #include "supervisor/requests.h"
 #include "supervisor/rights.h"
 #include "supervisor/running.h"
@@ -245,6 +246,8 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	if (r == 0)
 		r = open_record(sup, config, err);
 	if (r == 0)
+		r = publish_open(sup, err);
+	if (r == 0)
 		network_prepare(sup);
 	if (r == 0)
 		r = listen_in(sup, err);
@@ -260,6 +263,8 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	say(sup, EVENT_SANDBOX_STARTED, NULL);
 	if (sandbox_notice(sup->sandbox))
 		say(sup, EVENT_HINT, sandbox_notice(sup->sandbox));
+	if (sup->n_published > 0)
+		network_open(sup); /* who comes in does not wait for the first exec */
 	recorder_flush(sup->recorder, sup->spec->durable);
 	return 0;
 }
@@ -317,6 +322,7 @@ static bool finish(struct supervisor *sup)
 		sandbox_kill(sup->sandbox); /* daemons too: the last drain sees their end */
 	}
 	network_stop(sup);
+	publish_close(sup);
 	tracing_stop(sup);
 	if (sup->sandbox) {
 		end_changes_save(sup);

@@ -3,6 +3,7 @@
 #ifndef SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define SUPERVISOR_SUPERVISOR_INTERNAL_H
 
+#include "proto/gateway_wire.h"
 #include "record/record.h"
 #include "sandbox/sandbox.h"
 #include "spec/spec.h"
@@ -40,6 +41,8 @@ struct supervisor {
 	struct running **execs; /* also those that left processes behind */
 	size_t n_execs, sweep_at;
 	int listener;
+	int published[GATEWAY_PUBLISHED_MAX]; /* listeners of published ports (publish.c) */
+	size_t n_published;
 	int secrets_fd; /* for the gateway, never read here; -1: none */
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;

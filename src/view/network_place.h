@@ -9,9 +9,11 @@
 /* Whether the event tells of something that goes out, or was to. */
 static inline bool network_place_is_outward(const struct event *ev)
 {
-	return ev->kind == EVENT_NET_CONNECT || ev->kind == EVENT_NET_FLOW ||
-	       ev->kind == EVENT_NET_UDP || ev->kind == EVENT_NET_HTTP ||
-	       ev->kind == EVENT_NET_WS || ev->kind == EVENT_NET_REFUSED;
+	if (ev->kind == EVENT_NET_FLOW)
+		return !slice_is(ev->direction, "in");
+	return ev->kind == EVENT_NET_CONNECT || ev->kind == EVENT_NET_UDP ||
+	       ev->kind == EVENT_NET_HTTP || ev->kind == EVENT_NET_WS ||
+	       ev->kind == EVENT_NET_REFUSED;
 }
 
 /* The name that led there, the name that was asked for, or the address; empty where none is known. */

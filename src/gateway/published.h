@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Published ports: what comes in at a listener on the host goes to the port inside, as it is. Told as net.accept, and as
+ * net.flow with direction "in" when it ends. */
+#ifndef GATEWAY_PUBLISHED_H
+#define GATEWAY_PUBLISHED_H
+
+#include "util/err.h"
+
+struct gateway;
+struct published; /* all of them */
+
+int published_open(struct gateway *gw, struct published **ret_published, struct err *err);
+void published_free(struct published *published); /* resets all */
+
+#endif
