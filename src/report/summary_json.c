@@ -213,7 +213,7 @@ static void write_observed(struct summary *summary, struct jsonw *j)
 static void write_enforced(struct summary *summary, struct jsonw *j)
 {
 	static const char *const keys[] = {
-		"rootfs", "mounts", "hide", "memory_bytes", "cpus", "pids", "on_loss"};
+		"rootfs", "mounts", "hide", "profile", "memory_bytes", "cpus", "pids", "on_loss"};
 
 	if (!summary->meta) {
 		jsonw_knull(j, "enforced");

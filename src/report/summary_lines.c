@@ -438,7 +438,8 @@ static void add_mounts(struct str *out, const struct summary *summary)
 		const char *guest = json_string_value(json_object_get(mount, "guest"));
 		const char *mode = json_string_value(json_object_get(mount, "mode"));
 
-		if (!guest || !mode || json_is_true(json_object_get(mount, "internal")))
+		if (!guest || !mode || json_is_true(json_object_get(mount, "internal")) ||
+			json_is_true(json_object_get(mount, "profile")))
 			continue;
 		if (told++ >= MOUNTS_TOLD) {
 			more++;
@@ -453,6 +454,16 @@ static void add_mounts(struct str *out, const struct summary *summary)
 		str_printf(out, "; %zu more mounts", more);
 }
 
+static void add_profile(struct str *out, const struct summary *summary)
+{
+	const char *profile = json_string_value(summary_spec(summary, "profile"));
+
+	if (!profile)
+		return;
+	str_puts(out, "; profile ");
+	summary_lines_quote(out, slice_of(profile), 40);
+}
+
 static void add_enforced(struct summary *summary, struct summary_lines *lines)
 {
 	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Enforced");
@@ -464,6 +475,7 @@ static void add_enforced(struct summary *summary, struct summary_lines *lines)
 	}
 	summary_network_enforced(summary, out);
 	add_mounts(out, summary);
+	add_profile(out, summary);
 	add_limit(out, summary, "memory_bytes", NULL);
 	add_limit(out, summary, "cpus", "CPUs");
 	add_limit(out, summary, "pids", "processes");

@@ -26,6 +26,9 @@ def test_each_profile_can_be_read(cloche, home, name):
 	assert run.code == 0, run
 	spec = spec_of(cloche, run.record)
 	assert spec['profile'] == name and spec['agent'] == name
+	enforced = next(line for line in run.err.splitlines() if line.startswith('Enforced'))
+	assert f'profile {name}' in enforced and '/root/' not in enforced
+	assert run.record.show()['enforced']['profile'] == name
 
 
 def test_folder_of_an_agent_is_its_own_copy(cloche, home):
