@@ -16,6 +16,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "util/der.h"
 #include "util/digest.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -28,20 +29,7 @@
 #define SERIAL_LEN    16
 #define SIGNATURE_MAX 80
 
-/* DER tags: X.690. */
-enum {
-	INTEGER = 0x02,
-	BITS = 0x03,
-	UTF8 = 0x0c,
-	UTC_TIME = 0x17,
-	LONG_TIME = 0x18,
-	SEQUENCE = 0x30,
-	SET = 0x31,
-	VERSION = 0xa0,
-	EXTENSIONS = 0xa3,
-};
-
-#define BYTES(text) ((struct slice){.p = (text), .len = sizeof(text) - 1})
+#define BYTES(text)   ((struct slice){.p = (text), .len = sizeof(text) - 1})
 
 /* Whole elements, tags and lengths included. */
 static const struct slice
@@ -79,29 +67,9 @@ static void wake_openssl(void)
 	RAND_set_rand_method(&kernels);
 }
 
-static void put(struct str *out, unsigned char tag, struct slice content)
-{
-	str_putc(out, (char)tag);
-	if (content.len >= 256)
-		str_add(out, "\x82", 1);
-	else if (content.len >= 128)
-		str_add(out, "\x81", 1);
-	if (content.len >= 256)
-		str_putc(out, (char)(content.len >> 8));
-	str_putc(out, (char)content.len);
-	str_add(out, content.p, content.len);
-}
-
 static void add(struct str *out, struct slice element)
 {
 	str_add(out, element.p, element.len);
-}
-
-/* What has been gathered, as the content of a new element; the place is empty then. */
-static void wrap(struct str *out, unsigned char tag, struct str *content)
-{
-	put(out, tag, str_slice(content));
-	str_reset(content);
 }
 
 static void put_bits(struct str *out, struct slice bits)
@@ -110,7 +78,7 @@ static void put_bits(struct str *out, struct slice bits)
 
 	str_putc(&content, 0); /* none unused in the last byte */
 	add(&content, bits);
-	wrap(out, BITS, &content);
+	der_wrap(out, DER_BITS, &content);
 }
 
 static void put_name_part(struct str *out, struct slice type, const char *value)
@@ -118,9 +86,9 @@ static void put_name_part(struct str *out, struct slice type, const char *value)
 	scoped_str struct str pair = {0}, content = {0};
 
 	add(&pair, type);
-	put(&pair, UTF8, slice_of(value));
-	wrap(&content, SEQUENCE, &pair);
-	wrap(out, SET, &content);
+	der_put(&pair, DER_UTF8, slice_of(value));
+	der_wrap(&content, DER_SEQUENCE, &pair);
+	der_wrap(out, DER_SET, &content);
 }
 
 static void put_name_parts(struct str *out, const char *owner, const char *name)
@@ -152,7 +120,7 @@ static void put_time(struct str *out, time_t when)
 	(void)gmtime_r(&when, &utc);
 	is_long = utc.tm_year >= 150; /* 2050: RFC 5280, 4.1.2.5 */
 	(void)strftime(text, sizeof(text), "%Y%m%d%H%M%SZ", &utc);
-	put(out, is_long ? LONG_TIME : UTC_TIME, slice_of(is_long ? text : text + 2));
+	der_put(out, is_long ? DER_LONG_TIME : DER_UTC_TIME, slice_of(is_long ? text : text + 2));
 }
 
 static void put_validity(struct str *out)
@@ -162,7 +130,7 @@ static void put_validity(struct str *out)
 
 	put_time(&times, now - DAY);
 	put_time(&times, now + VALID_DAYS * DAY);
-	wrap(out, SEQUENCE, &times);
+	der_wrap(out, DER_SEQUENCE, &times);
 }
 
 static void put_key(struct str *out, struct slice point)
@@ -171,7 +139,7 @@ static void put_key(struct str *out, struct slice point)
 
 	add(&content, p256_key);
 	put_bits(&content, point);
-	wrap(out, SEQUENCE, &content);
+	der_wrap(out, DER_SEQUENCE, &content);
 }
 
 static void put_extensions(struct str *out, struct slice point)
@@ -184,8 +152,8 @@ static void put_extensions(struct str *out, struct slice point)
 	add(&list, key_usage);
 	add(&list, key_identifier);
 	str_add(&list, id, sizeof(id));
-	wrap(&content, SEQUENCE, &list);
-	wrap(out, EXTENSIONS, &content);
+	der_wrap(&content, DER_SEQUENCE, &list);
+	der_wrap(out, DER_CHOICE_3, &content);
 }
 
 /* All but the signature. */
@@ -197,16 +165,16 @@ static void put_body(struct str *out, const char *name, struct slice point)
 	if (random_bytes((unsigned char *)serial, sizeof(serial)) != 1)
 		abort();                               /* the kernel has always some */
 	serial[0] = (char)((serial[0] & 0x7f) | 0x40); /* positive and never short */
-	put(&body, VERSION, version_3);
-	put(&body, INTEGER, (struct slice){.p = serial, .len = sizeof(serial)});
+	der_put(&body, DER_CHOICE_0, version_3);
+	der_put(&body, DER_INTEGER, (struct slice){.p = serial, .len = sizeof(serial)});
 	add(&body, ecdsa_with_sha256);
 	put_name_parts(&parts, "Cloche", name);
-	put(&body, SEQUENCE, str_slice(&parts)); /* issuer */
+	der_put(&body, DER_SEQUENCE, str_slice(&parts)); /* issuer */
 	put_validity(&body);
-	wrap(&body, SEQUENCE, &parts); /* subject */
+	der_wrap(&body, DER_SEQUENCE, &parts); /* subject */
 	put_key(&body, point);
 	put_extensions(&body, point);
-	wrap(out, SEQUENCE, &body);
+	der_wrap(out, DER_SEQUENCE, &body);
 }
 
 static int sign(EVP_PKEY *key, struct slice text, struct str *out)
@@ -240,7 +208,7 @@ static int put_certificate(struct str *out, const char *name, EVP_PKEY *key)
 	r = sign(key, str_slice(&content), &bits);
 	add(&content, ecdsa_with_sha256);
 	add(&content, str_slice(&bits));
-	wrap(out, SEQUENCE, &content);
+	der_wrap(out, DER_SEQUENCE, &content);
 	return r;
 }
 

@@ -14,6 +14,8 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
+#define PIECE_LEN 16384
+
 int over_open(const struct over *over, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK),
@@ -106,4 +108,24 @@ int over_link(const struct over *over, const char *path, const char *target)
 	if (symlinkat(target, over->to, path) < 0)
 		return -errno;
 	return over_copy_owner(over, path, &st);
+}
+
+int over_copy(int from_fd, uint64_t at, uint64_t end, int to_fd,
+	void (*see)(void *data, const char *p, size_t len), void *data)
+{
+	char piece[PIECE_LEN];
+	int r = 0;
+
+	while (r == 0 && at < end) {
+		size_t want = end - at < sizeof(piece) ? (size_t)(end - at) : sizeof(piece);
+		ssize_t n = pread(from_fd, piece, want, (off_t)at);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		if (see)
+			see(data, piece, (size_t)n);
+		r = fdio_write_all(to_fd, piece, (size_t)n);
+		at += (uint64_t)n;
+	}
+	return r;
 }

@@ -32,4 +32,9 @@ int over_copy_owner(const struct over *over, const char *path, const struct stat
 int over_put(const struct over *over, const char *path, struct slice text, mode_t mode);
 int over_link(const struct over *over, const char *path, const char *target);
 
+/* Bytes of one file into another, in pieces (memory that was never used costs more than the copy), each shown to see,
+ * which may be NULL. -EIO where the file is shorter. */
+int over_copy(int from_fd, uint64_t at, uint64_t end, int to_fd,
+	void (*see)(void *data, const char *p, size_t len), void *data);
+
 #endif

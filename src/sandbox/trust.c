@@ -15,6 +15,7 @@
 #include "sandbox/over.h"
 #include "sandbox/skel.h"
 #include "sandbox/trust_java.h"
+#include "sandbox/trust_p12.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -25,7 +26,6 @@
 #define STORE_MAX   (8u << 20) /* of a bundle or keystore */
 #define MAX_PLACES  16         /* bundles and keystores of one root */
 #define MAX_JAVAS   32
-#define PIECE_LEN   16384
 #define PEM_COLUMNS 64
 #define SIZE        "32m"
 
@@ -97,23 +97,16 @@ static int put_store(struct job *job, const char *path,
 	return r < 0 ? r : over_copy_owner(&job->over, place, &st);
 }
 
-/* In pieces: memory that was never used costs more than the copy. */
+static void see_last(void *data, const char *p, size_t len)
+{
+	*(char *)data = p[len - 1];
+}
+
 static int copy_bundle(const struct job *job, int from_fd, uint64_t size, int to_fd)
 {
-	char piece[PIECE_LEN], last = '\n';
-	uint64_t at = 0;
-	ssize_t n = 1;
-	int r = 0;
+	char last = '\n';
+	int r = over_copy(from_fd, 0, size, to_fd, see_last, &last);
 
-	for (; r == 0 && at < size && n > 0; at += n > 0 ? (uint64_t)n : 0) {
-		n = pread(from_fd, piece, sizeof(piece), (off_t)at);
-		if (n > 0) {
-			last = piece[n - 1];
-			r = fdio_write_all(to_fd, piece, (size_t)n);
-		}
-	}
-	if (n < 0)
-		return -errno;
 	if (r == 0 && last != '\n')
 		r = fdio_write_all(to_fd, "\n", 1);
 	return r < 0 ? r : fdio_write_all(to_fd, job->pem.p, job->pem.len);
@@ -121,7 +114,9 @@ static int copy_bundle(const struct job *job, int from_fd, uint64_t size, int to
 
 static int copy_keystore(const struct job *job, int from_fd, uint64_t size, int to_fd)
 {
-	return trust_java_copy(from_fd, size, job->der, to_fd);
+	int r = trust_java_copy(from_fd, size, job->der, to_fd);
+
+	return r == -EINVAL ? trust_p12_copy(from_fd, size, job->der, to_fd) : r;
 }
 
 /* The first one that is there is told to those who want a bundle's name. */

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sandbox/over.h"
 #include "util/fdio.h"
 #include "util/str.h"
 
@@ -19,14 +20,13 @@
 #define TRUSTED     2 /* an entry that is a certificate alone */
 #define ALIAS       "cloche-sandbox"
 #define MAX_ENTRIES 100000
-#define PIECE_LEN   16384
 
 /* As UTF-16; it is the one of every such store. */
 static const char password[] = "\0c\0h\0a\0n\0g\0e\0i\0t";
 static const char words[] = "Mighty Aphrodite";
 
 struct copy {
-	int from_fd, to_fd;
+	int to_fd;
 	SHA_CTX sha;
 };
 
@@ -65,33 +65,20 @@ static void put_entry(struct str *out, struct slice der)
 	str_add(out, der.p, der.len);
 }
 
-static int add(struct copy *copy, const void *p, size_t len)
+static void see(void *data, const char *p, size_t len)
 {
-	SHA1_Update(&copy->sha, p, len);
-	return fdio_write_all(copy->to_fd, p, len);
+	SHA1_Update(data, p, len);
 }
 
-/* In pieces: memory that was never used costs more than the copy. */
-static int add_entries(struct copy *copy, uint64_t at, uint64_t end)
+static int add(struct copy *copy, const void *p, size_t len)
 {
-	char piece[PIECE_LEN];
-	int r = 0;
-
-	while (r == 0 && at < end) {
-		size_t want = end - at < sizeof(piece) ? (size_t)(end - at) : sizeof(piece);
-		ssize_t n = pread(copy->from_fd, piece, want, (off_t)at);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO; /* it was made shorter meanwhile */
-		r = add(copy, piece, (size_t)n);
-		at += (uint64_t)n;
-	}
-	return r;
+	see(&copy->sha, p, len);
+	return fdio_write_all(copy->to_fd, p, len);
 }
 
 int trust_java_copy(int from_fd, uint64_t size, struct slice der, int to_fd)
 {
-	struct copy copy = {.from_fd = from_fd, .to_fd = to_fd};
+	struct copy copy = {.to_fd = to_fd};
 	unsigned char digest[SHA_DIGEST_LENGTH];
 	scoped_str struct str own = {0};
 	char head[HEAD_LEN];
@@ -110,7 +97,7 @@ int trust_java_copy(int from_fd, uint64_t size, struct slice der, int to_fd)
 	put_number(&own, number_at(head + 8) + 1);
 	r = add(&copy, own.p, own.len);
 	if (r == 0)
-		r = add_entries(&copy, HEAD_LEN, size - sizeof(digest));
+		r = over_copy(from_fd, HEAD_LEN, size - sizeof(digest), to_fd, see, &copy.sha);
 	str_reset(&own);
 	put_entry(&own, der);
 	if (r == 0)

@@ -3,6 +3,7 @@
 #define OPENSSL_API_COMPAT 0x10100000L
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/pkcs12.h>
 #include <openssl/sha.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 
 #include "sandbox/trust.h"
 #include "sandbox/trust_java.h"
+#include "util/base64.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -258,11 +260,64 @@ static void test_java(void **state)
 	trust_done(&t);
 }
 
+/* As keytool makes it without a password; one certificate. */
+static const char p12[] =
+	"MIICCAIBAzCCAgEGCSqGSIb3DQEHAaCCAfIEggHuMIIB6jCCAeYGCSqGSIb3DQEHAaCCAdcEggHTMIIBzzCCAcsG"
+	"CyqGSIb3DQEMCgEDoIIBiTCCAYUGCiqGSIb3DQEJFgGgggF1BIIBcTCCAW0wggEToAMCAQICFAK3PC5zpUFlZG8X"
+	"ETvockIMX6IrMAoGCCqGSM49BAMCMAwxCjAIBgNVBAMMAXgwHhcNMjYxMTI5MTgxNjA3WhcNMjYxMjI5MTgxNjA3"
+	"WjAMMQowCAYDVQQDDAF4MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAERs10KHhDcbCmRQ2cG/vXpMIcUKbc2Cgd"
+	"8MwU9853rPd3EA5B+tq8flVOvusumi/D5f79RhR6rWKJYUo2pLLHPaNTMFEwHQYDVR0OBBYEFF3hJOLxLoL3Iabk"
+	"QP2e5guaeJvdMB8GA1UdIwQYMBaAFF3hJOLxLoL3IabkQP2e5guaeJvdMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZI"
+	"zj0EAwIDSAAwRQIgEsSHzOFSCFwAbRgtJmlg49imbdEwKsU6Y8T6eEwXguQCIQCZz1wgnLTdzqQEI0aArv7Z9Lu2"
+	"bwEMHhmET4gAOLIB6TEvMBUGCSqGSIb3DQEJFDEIHgYAbwBuAGUwFgYMYIZIAYb5Zq3KewEBMQYGBFUdJQA=";
+
+static void test_newer_java(void **state)
+{
+	static const char place[] = "usr/lib/jvm/java-21/lib/security/cacerts";
+	scoped_str struct str old = {0}, store = {0};
+	const unsigned char *der;
+	STACK_OF(PKCS7) * safes;
+	struct stat st;
+	struct trust t;
+	struct err err;
+	PKCS12 *all;
+
+	assert_int_equal(base64_decode(slice_of(p12), &old), 0);
+	put(place, old.p, old.len);
+	/* With something behind, as the check of a password is. */
+	str_puts(&old, "more");
+	put("usr/lib/jvm/java-22/lib/security/cacerts", old.p, old.len);
+	assert_int_equal(begin(&t, SOURCE, &err), 0);
+	assert_false(is_there(&t, "usr/lib/jvm/java-22/lib/security/cacerts"));
+	read_over(&t, place, &store, &st);
+	der = (const unsigned char *)store.p;
+	all = d2i_PKCS12(NULL, &der, (long)store.len);
+	assert_non_null(all);
+	assert_ptr_equal(der, store.p + store.len);
+	safes = PKCS12_unpack_authsafes(all);
+	assert_int_equal(sk_PKCS7_num(safes), 2);
+	for (int i = 0; i < 2; i++) {
+		STACK_OF(PKCS12_SAFEBAG) *bags = PKCS12_unpack_p7data(sk_PKCS7_value(safes, i));
+		const PKCS12_SAFEBAG *bag = sk_PKCS12_SAFEBAG_value(bags, 0);
+		char *name = PKCS12_get_friendlyname((PKCS12_SAFEBAG *)bag);
+
+		assert_int_equal(sk_PKCS12_SAFEBAG_num(bags), 1);
+		assert_int_equal(PKCS12_SAFEBAG_get_nid(bag), NID_certBag);
+		assert_string_equal(name, i ? "cloche-sandbox" : "one");
+		OPENSSL_free(name);
+		sk_PKCS12_SAFEBAG_pop_free(bags, PKCS12_SAFEBAG_free);
+	}
+	sk_PKCS7_pop_free(safes, PKCS7_free);
+	PKCS12_free(all);
+	trust_done(&t);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
 	const struct CMUnitTest tests[] = {TEST(test_debian), TEST(test_links), TEST(test_empty),
-		TEST(test_strange), TEST(test_no_certificate), TEST(test_java)};
+		TEST(test_strange), TEST(test_no_certificate), TEST(test_java),
+		TEST(test_newer_java)};
 
 	if (geteuid() != 0) {
 		printf("skipped: not root\n");
