@@ -157,7 +157,7 @@ const struct option create_options_trace[] = {
 		offsetof(struct spec, account)},
 	{"label", 0, "K=V", "a label; views take --label instead of an id", OPTION_CALL,
 		.set = set_label},
-	{"trace", 0, NULL, "watch programs, files and outputs (run: the default)", OPTION_CALL,
+	{"trace", 0, NULL, "watch programs, files, outputs and network (run: the default)", OPTION_CALL,
 		.set = set_trace},
 	{"no-trace", 0, NULL, "keep the exec log only", OPTION_CALL, .set = set_no_trace},
 	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs,network",

@@ -17,7 +17,7 @@ const struct verb verb_timeline = {
 	.name = "timeline",
 	.class = VERB_VIEW,
 	.usage = "ID | --label K=V",
-	.help = "commands, changes, refusals and gaps in one order",
+	.help = "commands, changes, hosts, refusals and gaps in one order",
 	.text = "What repeats in one exec is one line at its first time, with a count.",
 	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),
