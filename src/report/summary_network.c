@@ -56,6 +56,8 @@ void summary_network_row(const struct event *ev, struct str *what, struct summar
 		ret_row->what = str_slice(what);
 		ret_row->rule = ev->name;
 	} else {
+		network_place_add_request(what, ev);
+		ret_row->what = str_slice(what);
 		ret_row->rule = ev->rule;
 	}
 	ret_row->place = (struct summary_place){
@@ -114,7 +116,7 @@ static void add_refused(
 	struct str *out = summary_lines_add(
 		lines, is_shadow ? SUMMARY_WARN : SUMMARY_BAD, is_shadow ? "SHADOW" : "REFUSED");
 
-	add_place(out, row);
+	summary_lines_quote(out, row->what, HOST_MAX);
 	if (is_shadow)
 		str_puts(out, " would be refused,");
 	summary_lines_who(summary, out, row);

@@ -28,6 +28,8 @@ static inline struct slice network_place_host(const struct event *ev)
 
 /* "packages.example.org:443", "203.0.113.9:80", "[fd00::1]:80"; without a port (0) the host alone. As it is, not escaped. */
 void network_place_add(struct str *out, struct slice host, int64_t port);
+/* " (DELETE /x)" of a request that was refused although its host is not: one whose address is a real one. */
+void network_place_add_request(struct str *out, const struct event *ev);
 /* Why it was refused, in a few words: the rule; the reason, a whole sentence, where there is none. */
 struct slice network_place_why(struct slice rule, struct slice reason);
 

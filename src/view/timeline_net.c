@@ -64,6 +64,8 @@ void timeline_net_what(const struct event *ev, struct str *out)
 	if (ev->kind == EVENT_NET_ASKED)
 		str_putc(out, ' ');
 	network_place_add(out, network_place_host(ev), ev->port);
+	if (ev->kind == EVENT_NET_REFUSED)
+		network_place_add_request(out, ev);
 	if (ev->kind == EVENT_NET_ASKED)
 		add_text(out, " by ", ev->actor);
 	if (ev->kind == EVENT_NET_ACCEPT)

@@ -273,6 +273,10 @@ static const char *const net_events[] = {
 	"{\"kind\":\"net.refused\",\"pid\":4,\"exec\":\"ex_a\",\"flow\":2,\"protocol\":\"tcp\","
 	"\"host\":\"s.test\",\"address\":\"203.0.113.7\",\"port\":80,\"rule\":\"deny "
 	"s.test\",\"stage\":\"connect\",\"shadow\":true}",
+	"{\"kind\":\"net.refused\",\"pid\":2,\"exec\":\"ex_a\",\"protocol\":\"tcp\",\"host\":\"a."
+        "test\","
+	"\"address\":\"203.0.113.1\",\"port\":80,\"rule\":\"default: not in the allow list\","
+	"\"method\":\"DELETE\",\"url\":\"http://a.test/x\",\"stage\":\"http\"}",
 	"{\"kind\":\"net.connect\",\"pid\":2,\"exec\":\"ex_a\",\"flow\":3,\"protocol\":\"tcp\","
 	"\"host\":\"a.test\",\"address\":\"203.0.113.1\",\"port\":443}",
 	"{\"kind\":\"net.http\",\"pid\":2,\"exec\":\"ex_a\",\"flow\":3,\"protocol\":\"h2\","
@@ -309,13 +313,14 @@ static void test_network_text(void **state)
 		"REFUSED   paste.test:443 by curl in curl -d @notes https://paste.test; true (not "
 		"in "
 		"the allow list)\n"
+		"REFUSED   a.test:80 (DELETE /x) by agent (not in the allow list)\n"
 		"ERROR     the network gateway died: SIGSEGV\n"
 		"SHADOW    s.test:80 would be refused, by curl in",
 		"(deny s.test)\n",
 		"Network   a.test, b.test (1.2 MB in, 40 KB out); 1 place failed; secrets: KEY "
 		"used 1 "
 		"time at a.test\n",
-		"Observed  processes, files, network complete: 22 events, 0 dropped, 0 blind; 1 "
+		"Observed  processes, files, network complete: 23 events, 0 dropped, 0 blind; 1 "
 		"host "
 		"read without its requests (pinned TLS)\n",
 		"Enforced  allow list of 4 hosts but 1 host, replaced 1 time",
@@ -355,11 +360,11 @@ static void test_network_json(void **state)
 	assert_true(json_is_true(json_object_get(network, "watched")));
 	assert_int_equal(json_integer_value(json_object_get(network, "reached")), 2);
 	assert_int_equal(json_integer_value(json_object_get(network, "failed")), 1);
-	assert_int_equal(json_integer_value(json_object_get(network, "refused")), 2);
+	assert_int_equal(json_integer_value(json_object_get(network, "refused")), 3);
 	assert_int_equal(json_integer_value(json_object_get(network, "bytes_in")), 1258291);
-	assert_int_equal(json_array_size(json_object_get(network, "list")), 5);
+	assert_int_equal(json_array_size(json_object_get(network, "list")), 6);
 	assert_null(strstr(out.p, "secret thing"));
-	assert_int_equal(json_array_size(json_object_get(root, "refused")), 3);
+	assert_int_equal(json_array_size(json_object_get(root, "refused")), 4);
 	row = json_array_get(json_object_get(root, "refused"), 1);
 	assert_string_equal(json_string_value(json_object_get(row, "host")), "paste.test");
 	assert_string_equal(json_string_value(json_object_get(row, "program")), "curl");
