@@ -61,6 +61,19 @@ static int take_files(struct spec_network *net, const struct spec_words *files, 
 	return 0;
 }
 
+/* Out of the environment too: programs that we start inherit it, and some of them live long. */
+static char *take_variable(const char *name)
+{
+	char *here = getenv(name), *value;
+
+	if (!here || !*here)
+		return NULL;
+	value = mem_dup(here);
+	explicit_bzero(here, strlen(here));
+	(void)unsetenv(name); /* cannot fail with a name that was found */
+	return value;
+}
+
 static int make_stand_in(struct spec_secret *secret, struct err *err)
 {
 	scoped_str struct str text = {0};
@@ -79,16 +92,15 @@ int secret_values_fill(struct spec_network *net, const struct spec_words *files,
 
 	for (size_t i = 0; r == 0 && i < net->n_secrets; i++) {
 		struct spec_secret *secret = &net->secrets[i];
-		const char *here = secret->value ? NULL : getenv(secret->name);
 
-		if (!secret->value && (!here || !*here))
+		if (!secret->value)
+			secret->value = take_variable(secret->name);
+		if (!secret->value)
 			return err_set(err, -ENOENT,
 				"secret %s has no value: the environment has no variable %s (sudo "
 				"drops it: use `sudo --preserve-env=%s`), and no --secret-file "
 				"names it",
 				secret->name, secret->name, secret->name);
-		if (here)
-			secret->value = mem_dup(here);
 		r = make_stand_in(secret, err);
 	}
 	return r;

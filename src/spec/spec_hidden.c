@@ -45,11 +45,25 @@ bool spec_hidden_write(struct str *out, const struct spec_network *net)
 	return true;
 }
 
-static void replace(char **at, const char *value)
+static void forget(char **at)
 {
 	if (*at)
 		explicit_bzero(*at, strlen(*at));
 	free(*at);
+	*at = NULL;
+}
+
+void spec_hidden_forget(struct spec_network *net)
+{
+	for (size_t i = 0; i < net->n_secrets; i++)
+		forget(&net->secrets[i].value);
+	forget(&net->proxy_user);
+	forget(&net->proxy_password);
+}
+
+static void replace(char **at, const char *value)
+{
+	forget(at);
 	*at = mem_dup(value);
 }
 

@@ -110,6 +110,8 @@ void spec_network_settle(struct spec_network *net);
 /* One line: {"secrets":[{"name","value"}],"upstream_proxy":{"user","password"}}. False, and nothing is written,
  * where nothing is hidden. */
 bool spec_hidden_write(struct str *out, const struct spec_network *net);
+/* Overwrites and frees what is hidden: it has been handed over. */
+void spec_hidden_forget(struct spec_network *net);
 /* Fills such a line into the network it belongs to; other keys are passed over. */
 int spec_hidden_read(struct spec_network *net, struct slice json, struct err *err);
 

@@ -213,6 +213,16 @@ def test_published_names_of_secrets_are_in_the_record(online, seen):
 	assert KEY not in meta and 'BEGIN CERTIFICATE' not in meta
 
 
+def test_secret_is_in_no_process_but_the_gateway(online, seen):
+	box = online.create('--secret', 'API_KEY@allowed.test', *seen.net, env={'API_KEY': KEY})
+	try:
+		assert online.processes(f'CLOCHE_STATE={online.state}\0', 'cloche') and not online.processes(KEY)
+		done = box.sh('curl -sS -m 10 -o /dev/null -H "x-api-key: $API_KEY" https://allowed.test/late')
+		assert done.code == 0 and KEY in seen.log('http')[0]['head'], done
+	finally:
+		box.remove()
+
+
 def test_questions_end_with_the_sandbox(online, seen):
 	box = online.create('--ask', *seen.net)
 	started = box.start('/bin/sh', '-c', get('http://allowed.test/'), start_new_session=True)
