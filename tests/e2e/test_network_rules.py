@@ -206,6 +206,18 @@ def test_ask_without_a_terminal_refuses_at_once(online, seen):
 	assert not paths(seen)
 
 
+def test_a_spec_file_says_the_same(online, seen, tmp_path):
+	(tmp_path / 'spec.json').write_text(json.dumps({'network': {'allow': ['GET allowed.test/x'], 'resolver': UPSTREAM,
+		'secrets': ['API_KEY@allowed.test,plain=yes']}, 'env': ['FROM_FILE=yes']}))
+	run = online.sh('echo "$FROM_FILE"; curl -sS -m 10 -o /dev/null -w "%{http_code}\\n" -H "k: $API_KEY" http://allowed.test/x; '
+		+ get('http://allowed.test/y'), options=('--spec', str(tmp_path / 'spec.json')), env={'API_KEY': KEY})
+	assert run.lines == ['yes', '200', '403'], run
+	assert f'k: {KEY}' in seen.log('http')[0]['head']
+	(tmp_path / 'spec.json').write_text('{"network": {"secrets": [{"name": "K", "hosts": ["a"], "value": "sesame"}]}}')
+	run = online.sh('true', options=('--spec', str(tmp_path / 'spec.json')))
+	assert run.code == 2 and "there is no key 'value'" in run.err and 'sesame' not in run.err, run
+
+
 def test_published_names_of_secrets_are_in_the_record(online, seen):
 	run = online.sh('true', env={'API_KEY': KEY}, options=('--secret', 'API_KEY@allowed.test', *seen.net))
 	meta = (online.state / 'records' / run.record.id / 'meta.json').read_text()
