@@ -156,3 +156,39 @@ def test_many_at_once_through_http(world, online):
 	for event in https:
 		by_pid.setdefault(event['pid'], set()).add(event['url'])
 	assert all(len(urls) == 1 for urls in by_pid.values()) and len(by_pid) == 40
+
+
+def test_asked_and_nobody_there(world, online):
+	"""Without a terminal nobody answers: refused, with the reason, and the name has not left."""
+	done = online.sh(f'{STATUS} http://allowed.test/', options=('--net', 'allow', *world.net, '--ask'))
+	assert done.lines == ['403'], done
+	assert world.log('dns') == [] and world.log('http') == []
+
+
+def test_rules_that_change(world, online):
+	"""What is open and refused from now on is reset; what was refused is let through."""
+	sandbox = online.create('--trace', '--net', 'allow', *world.net, '--allow', 'allowed.test')
+	try:
+		code = '''
+import socket
+sock = socket.create_connection(('allowed.test', 18081))
+sock.sendall(b'\\1')
+print('up', flush=True)
+try:
+	print(sock.recv(10))
+except OSError as error:
+	print(error.errno)
+'''
+		process = sandbox.start(harness.PYTHON, '-c', code)
+		assert process.stdout.readline() == b'up\n'
+		refused = sandbox.sh(STATUS + 'http://other.wild.test/')
+		assert refused.lines == ['403'], refused
+		told = online.call('net-rules', '--allow', '*.wild.test', '--remove', 'allowed.test', sandbox.id)
+		assert told.code == 0, told
+		assert process.communicate(timeout=20)[0] == b'104\n'
+		done = sandbox.sh(f'{STATUS} http://other.wild.test/; {STATUS} http://allowed.test/')
+		assert done.lines == ['200', '403'], done
+		rules = [event['rules'] for event in sandbox.record.events('net.rules')]
+		assert rules[-1] == ['allow *.wild.test'], rules
+	finally:
+		sandbox.remove()
