@@ -28,6 +28,7 @@
 #define POINT_LEN     65 /* uncompressed */
 #define SERIAL_LEN    16
 #define SIGNATURE_MAX 80
+#define HIDDEN_LEN    2048
 
 #define BYTES(text)   ((struct slice){.p = (text), .len = sizeof(text) - 1})
 
@@ -220,6 +221,7 @@ static int put_hidden(struct str *out, EVP_PKEY *key, const struct str *certific
 	int r = -EIO;
 
 	_Static_assert(KEY_LEN == DIGEST_LEN, "digest_hex() writes a key");
+	str_reserve(out, HIDDEN_LEN); /* one that grows leaves copies behind */
 	if (EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_PRIV_KEY, &d) == 1 &&
 		BN_bn2binpad(d, secret, KEY_LEN) == KEY_LEN) {
 		digest_hex(secret, hex);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "util/clock.h"
+#include "util/der.h"
 #include "util/digest.h"
 #include "util/err.h"
 #include "util/id.h"
@@ -137,9 +138,34 @@ static void test_escape(void **state)
 	assert_string_equal(out.p, "a\\x1b[2J\\n\\xff\\u202e\xc3\xa9");
 }
 
+static void test_der(void **state)
+{
+	static const struct {
+		size_t len;
+		const char *head;
+	} rows[] = {{0, "\x30\x00"}, {127, "\x30\x7f"}, {128, "\x30\x81\x80"},
+		{255, "\x30\x81\xff"}, {256, "\x30\x82\x01\x00"}, {65535, "\x30\x82\xff\xff"},
+		{65536, "\x30\x83\x01\x00\x00"}};
+	scoped_str struct str out = {0}, in = {0};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		str_reset(&out);
+		der_head(&out, DER_SEQUENCE, rows[i].len);
+		assert_int_equal(out.len, der_head_len(rows[i].len));
+		assert_memory_equal(out.p, rows[i].head, out.len);
+	}
+	str_reset(&out);
+	der_put(&in, DER_UTF8, slice_of("hi"));
+	der_wrap(&out, DER_SET, &in);
+	assert_int_equal(in.len, 0);
+	assert_int_equal(out.len, 6);
+	assert_memory_equal(out.p, "\x31\x04\x0c\x02hi", 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_der),
 		cmocka_unit_test(test_err),
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_path),
