@@ -18,6 +18,53 @@ void h2_body_settle(struct h2_stream *s, enum machine_side to, size_t n)
 		(void)nghttp2_session_consume(s->m->session[from], s->id[from], n);
 }
 
+void h2_body_add(struct h2_stream *s, enum machine_side to, struct slice data)
+{
+	struct h2_half *half = &s->to[to];
+
+	/* What is sent already does not pile up in front of what is not. */
+	if (half->at > half->waiting.len / 2) {
+		half->waiting.len -= half->at;
+		memmove(half->waiting.p, half->waiting.p + half->at, half->waiting.len);
+		half->at = 0;
+	}
+	str_add(&half->waiting, data.p, data.len);
+	h2_body_wake(s, to);
+}
+
+/* Room for more bytes of this connection, out of what all flows share. */
+static bool widen_connection(struct h2_machine *m, enum machine_side from, int32_t window)
+{
+	size_t more = (size_t)(window - m->window[from]);
+
+	if (window <= m->window[from])
+		return true;
+	if (!m->setup.spare || *m->setup.spare < more)
+		return false;
+	*m->setup.spare -= more;
+	m->taken += more;
+	m->window[from] = window;
+	return nghttp2_session_set_local_window_size(
+		       m->session[from], NGHTTP2_FLAG_NONE, 0, window) == 0;
+}
+
+/* A stream that went out as fast as it came, for a whole window, may be far from its sender: its window, and not
+ * either side, would be its limit. */
+static void widen(struct h2_stream *s, enum machine_side to)
+{
+	enum machine_side from = machine_other(to);
+	struct h2_half *half = &s->to[to];
+	int32_t window = (half->window ? half->window : H2_WINDOW) * 2;
+
+	if (half->since_wider < (size_t)window / 2 || window > H2_WINDOW_MAX || s->closed[from] ||
+		!widen_connection(s->m, from, window))
+		return;
+	half->since_wider = 0;
+	half->window = window;
+	(void)nghttp2_session_set_local_window_size(
+		s->m->session[from], NGHTTP2_FLAG_NONE, s->id[from], window);
+}
+
 static void submit_trailers(struct h2_stream *s, enum machine_side to)
 {
 	struct h2_half *half = &s->to[to];
@@ -42,13 +89,16 @@ static ssize_t read_body(
 	if (n)
 		memcpy(buf, half->waiting.p + half->at, n);
 	half->at += n;
+	half->since_wider += n;
 	h2_body_settle(s, to, n);
 	if (half->at < half->waiting.len)
 		return (ssize_t)n;
 	half->at = 0;
 	str_done(&half->waiting);
-	if (!half->ended)
+	if (!half->ended) {
+		widen(s, to);
 		return (ssize_t)n;
+	}
 	h2_body_settle(s, to, half->owed);
 	*flags |= NGHTTP2_DATA_FLAG_EOF;
 	if (half->has_trailers) {

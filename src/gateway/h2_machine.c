@@ -36,6 +36,7 @@ static int open_session(struct h2_machine *m, enum machine_side side)
 	if (r == 0)
 		r = nghttp2_submit_settings(m->session[side], NGHTTP2_FLAG_NONE, settings,
 			sizeof(settings) / sizeof(settings[0]));
+	m->window[side] = H2_CONN_WINDOW;
 	if (r == 0)
 		r = nghttp2_session_set_local_window_size(
 			m->session[side], NGHTTP2_FLAG_NONE, 0, H2_CONN_WINDOW);
@@ -178,6 +179,8 @@ static void machine_free(void *self)
 		str_done(&m->out[i]);
 	}
 	str_done(&m->scratch);
+	if (m->setup.spare)
+		*m->setup.spare += m->taken;
 	free(m);
 }
 

@@ -10,10 +10,12 @@
 #include "gateway/h2_machine.h"
 #include "gateway/http_turn.h"
 
-#define H2_STREAMS     100         /* at once */
-#define H2_WINDOW      (256 << 10) /* of a stream: its bytes that may wait */
-#define H2_CONN_WINDOW (1 << 20)   /* of all streams of a connection */
-#define H2_HIGH_WATER  65536       /* bytes made ready for a side */
+#define H2_STREAMS 100         /* at once */
+#define H2_WINDOW  (256 << 10) /* of a stream at first: its bytes that may wait */
+#define H2_WINDOW_MAX \
+	(4 << 20) /* of one that goes out as fast as it comes, as long as the shared spare lasts */
+#define H2_CONN_WINDOW (1 << 20) /* of all streams of a connection, at first */
+#define H2_HIGH_WATER  65536     /* bytes made ready for a side */
 
 struct h2_half { /* what a side gets of a stream */
 	struct str waiting;
@@ -24,6 +26,8 @@ struct h2_half { /* what a side gets of a stream */
 	bool sent_end;
 	struct h2_fields trailers;
 	bool has_trailers;
+	int32_t window;     /* of the stream that it comes from */
+	size_t since_wider; /* bytes that went out since the window was last made wider */
 	size_t owed; /* bytes that came for it, for which the sender's window was not opened again */
 };
 
@@ -49,7 +53,9 @@ struct h2_machine {
 	struct h2_stream *streams;
 	struct str out[MACHINE_SIDES];
 	size_t at[MACHINE_SIDES];
-	struct str scratch; /* of a piece that is changed on its way */
+	int32_t window[MACHINE_SIDES]; /* of the connection from there */
+	size_t taken;                  /* of the shared spare, for wider ones */
+	struct str scratch;            /* of a piece that is changed on its way */
 	bool closing[MACHINE_SIDES];
 	bool server_gone;
 	int error;
@@ -63,7 +69,9 @@ int h2_events_callbacks(nghttp2_session_callbacks **ret, enum machine_side side)
 
 /* Bodies. The sender's windows are opened again by n bytes of what came for `to`. */
 void h2_body_settle(struct h2_stream *s, enum machine_side to, size_t n);
-/* Something waits that did not. */
+/* Adds what is to go to a side, and has nghttp2 ask for it. */
+void h2_body_add(struct h2_stream *s, enum machine_side to, struct slice data);
+/* Something waits that did not, or the end is there. */
 void h2_body_wake(struct h2_stream *s, enum machine_side to);
 /* nghttp2_data_source_read_callback, of a source that is the stream. */
 ssize_t h2_body_to_client(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len,

@@ -288,8 +288,7 @@ void h2_stream_data(struct h2_stream *s, enum machine_side from, struct slice da
 		break_off(s);
 	if (s->cut)
 		return;
-	str_add(&half->waiting, data.p, data.len);
-	h2_body_wake(s, to);
+	h2_body_add(s, to, data);
 }
 
 void h2_stream_end(struct h2_stream *s, enum machine_side from)
@@ -307,8 +306,7 @@ void h2_stream_end(struct h2_stream *s, enum machine_side from)
 		break_off(s);
 	if (s->cut)
 		return;
-	str_add(&half->waiting, data.p, data.len);
-	h2_body_wake(s, machine_other(from));
+	h2_body_add(s, machine_other(from), data);
 }
 
 void h2_stream_sent_end(struct h2_stream *s, enum machine_side to)

@@ -126,7 +126,8 @@ struct http_setup {
 	uint16_t port;         /* that the client dialled */
 	bool record_responses; /* else only those of known model APIs */
 	size_t body_limit;     /* bytes kept of a body */
-	size_t *spare; /* shared by all flows: bytes that copies of model APIs' bodies may take on top */
+	size_t *spare; /* shared by all flows: bytes that copies of model APIs' bodies and wide windows may
+			  take on top; NULL: none */
 	const struct secrets *secrets; /* NULL: none */
 	const struct http_hooks *hooks;
 	void *arg;

@@ -430,6 +430,22 @@ static void test_windows(void **state)
 	finish(&w);
 }
 
+/* A stream that goes out as fast as it comes gets wider windows out of the shared spare, which gets them back. */
+static void test_wide_windows(void **state)
+{
+	size_t spare = 2 << 20;
+	struct world w;
+
+	begin(&w, 65536, (struct http_setup){.spare = &spare});
+	ask(&w, (struct ask){.method = "POST", .bytes = 4 * BIG});
+	run(&w);
+	assert_int_equal(w.server.bytes, 4 * BIG);
+	assert_int_equal(spare, 1 << 20);
+	assert_true(w.d.most <= 2 * H2_HIGH_WATER);
+	finish(&w);
+	assert_int_equal(spare, 2 << 20);
+}
+
 static void test_broken_bytes(void **state)
 {
 	struct world w;
@@ -481,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_server_ends),
 		cmocka_unit_test(test_client_ends),
 		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_wide_windows),
 		cmocka_unit_test(test_broken_bytes),
 		cmocka_unit_test(test_secrets),
 	};
