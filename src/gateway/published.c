@@ -120,10 +120,32 @@ static int pass(struct visit *visit, enum side from)
 	return r < 0 ? r : r == RELAY_AGAIN;
 }
 
+/* A side that was reset while the other takes nothing would not show in reading. What a server said before it did that
+ * is still passed on; a client that left wants no more. */
+static int failure(struct visit *visit, enum side side)
+{
+	struct poller_io *io = &visit->io[side];
+	int error = 0;
+	socklen_t len = sizeof(error);
+	char byte;
+
+	if (!(io->ready & POLLER_ERROR))
+		return 0;
+	if (side == INSIDE && recv(io->fd, &byte, 1, MSG_PEEK) > 0) {
+		io->ready |= POLLER_READ;
+		return 0;
+	}
+	return getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? 0 : -error;
+}
+
 static void go_on(struct visit *visit)
 {
-	int in = pass(visit, OUTSIDE), out = in < 0 ? 0 : pass(visit, INSIDE);
+	int in = failure(visit, OUTSIDE), out = failure(visit, INSIDE);
 
+	if (in == 0 && out == 0)
+		in = pass(visit, OUTSIDE);
+	if (in >= 0 && out == 0)
+		out = pass(visit, INSIDE);
 	if (in < 0 || out < 0)
 		visit_end(visit, in < 0 ? in : out);
 	else if (visit->relay[OUTSIDE].is_shut && visit->relay[INSIDE].is_shut)

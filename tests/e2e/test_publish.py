@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """-p: ports of a sandbox on the host."""
+import contextlib
 import os
 import signal
 import socket
+import struct
 import time
 
 import pytest
@@ -138,6 +140,47 @@ def again(port):
 	except OSError:
 		time.sleep(0.1)
 		return None
+
+
+def test_what_was_said_before_a_reset_arrives(cloche):
+	"""A server that answers without reading all of the request: its close is a reset behind the answer."""
+	port = free_port()
+	box = cloche.create('--trace', '-p', f'{port}:80')
+	try:
+		server = box.start('/usr/bin/python3', '-c', "import socket, time; s = socket.create_server(('127.0.0.1', 80));"
+			" print('ready', flush=True); c = s.accept()[0]; time.sleep(0.5); c.sendall(b'a' * 50000); c.close(); time.sleep(60)")
+		assert server.stdout.readline() == b'ready\n'
+		with socket.create_connection(('127.0.0.1', port), 20) as s:
+			s.settimeout(20)
+			s.sendall(b'unread')
+			answer = b''
+			with contextlib.suppress(ConnectionResetError):
+				while part := s.recv(65536):
+					answer += part
+		assert len(answer) == 50000
+	finally:
+		box.remove()
+
+
+def test_who_leaves_with_a_reset_is_let_go(cloche):
+	"""The server reads nothing: only the reset says that the client is gone."""
+	port = free_port()
+	box = cloche.create('--trace', '-p', f'{port}:80')
+	try:
+		server = box.start('/usr/bin/python3', '-c', "import socket, time; s = socket.create_server(('127.0.0.1', 80));"
+			" print('ready', flush=True); c = s.accept(); time.sleep(60)")
+		assert server.stdout.readline() == b'ready\n'
+		with socket.create_connection(('127.0.0.1', port), 20) as s:
+			s.settimeout(1)
+			with pytest.raises(TimeoutError):
+				while True:
+					s.sendall(bytes(1 << 20))
+			s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+		[end] = wait_for(lambda: [event for event in box.record.events('net.flow') if event.get('direction') == 'in'],
+			'the end of the flow')
+		assert end['error'] == 'ECONNRESET'
+	finally:
+		box.remove()
 
 
 def test_gone_with_the_sandbox(served):
