@@ -16,6 +16,7 @@
 	(4 << 20) /* of one that goes out as fast as it comes, as long as the shared spare lasts */
 #define H2_CONN_WINDOW (1 << 20) /* of all streams of a connection, at first */
 #define H2_HIGH_WATER  65536     /* bytes made ready for a side */
+#define H2_THROWN      (1 << 20) /* of a request that was answered already; then it is reset */
 
 struct h2_half { /* what a side gets of a stream */
 	struct str waiting;
@@ -44,6 +45,7 @@ struct h2_stream {
 	struct h2_half to[MACHINE_SIDES];
 	bool has_response; /* the final one */
 	bool cut; /* bytes of the request are dropped: it was refused, or its answer is whole */
+	size_t thrown; /* of them, since all of the answer went out */
 };
 
 struct h2_machine {

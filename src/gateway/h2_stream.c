@@ -9,10 +9,33 @@
 #include "gateway/http_problem.h"
 #include "util/mem.h"
 
+/* The answer is whole, and the client still sends its request. */
+static bool is_answered_early(const struct h2_stream *s)
+{
+	return s->cut && s->to[MACHINE_CLIENT].sent_end && !s->came_whole[MACHINE_CLIENT];
+}
+
+/* A client is told to stop when it had the time to read its answer, which shows in what it does next: curl 7.88 loses
+ * an answer that it finds together with the reset behind it. */
+static void stop_all(struct h2_machine *m)
+{
+	for (struct h2_stream *s = m->streams; s; s = s->next)
+		if (is_answered_early(s))
+			h2_stream_reset(s, MACHINE_CLIENT, NGHTTP2_NO_ERROR);
+}
+
+static void throw_away(struct h2_stream *s, size_t n)
+{
+	s->thrown += n;
+	if (s->thrown > H2_THROWN)
+		h2_stream_reset(s, MACHINE_CLIENT, NGHTTP2_NO_ERROR);
+}
+
 struct h2_stream *h2_stream_new(struct h2_machine *m, int32_t id)
 {
 	struct h2_stream *s = new0(struct h2_stream);
 
+	stop_all(m);
 	s->m = m;
 	s->id[MACHINE_CLIENT] = id;
 	s->block = &s->request;
@@ -280,6 +303,8 @@ void h2_stream_data(struct h2_stream *s, enum machine_side from, struct slice da
 	half->owed += data.len;
 	if (s->closed[to] || s->cut) {
 		h2_body_settle(s, to, data.len);
+		if (from == MACHINE_CLIENT && is_answered_early(s))
+			throw_away(s, data.len);
 		return;
 	}
 	if (from == MACHINE_SERVER)
@@ -312,9 +337,6 @@ void h2_stream_end(struct h2_stream *s, enum machine_side from)
 void h2_stream_sent_end(struct h2_stream *s, enum machine_side to)
 {
 	s->to[to].sent_end = true;
-	/* The answer is whole: a client that still sends its request is told to stop. */
-	if (to == MACHINE_CLIENT && s->cut && !s->came_whole[MACHINE_CLIENT])
-		h2_stream_reset(s, MACHINE_CLIENT, NGHTTP2_NO_ERROR);
 }
 
 static const char *describe(enum machine_side side, uint32_t code)
@@ -333,8 +355,6 @@ static void server_closed(struct h2_stream *s, uint32_t code)
 		return;
 	if (s->to[MACHINE_CLIENT].ended && code == NGHTTP2_NO_ERROR) {
 		s->cut = !s->came_whole[MACHINE_CLIENT];
-		if (s->cut && s->to[MACHINE_CLIENT].sent_end)
-			h2_stream_reset(s, MACHINE_CLIENT, NGHTTP2_NO_ERROR);
 		return;
 	}
 	if (!s->turn.error)
