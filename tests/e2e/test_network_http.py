@@ -249,3 +249,54 @@ curl -sS --http2-prior-knowledge http://allowed.test:8080/small -H "X: $API_KEY"
 	assert run.record.events('net.http')[0]['secrets'] == ['API_KEY']
 	assert [event['where'] for event in run.record.events('secret.misuse')] == ['header']
 	assert kept_anywhere(online.state, KEY) == ''
+
+
+GRPC_SERVER = """
+import grpc, sys
+from concurrent import futures
+class Any(grpc.GenericRpcHandler):
+	def service(self, call):
+		if call.method == '/t.T/Chat':
+			def chat(asked, context):
+				for one in asked: yield b're:' + one
+				context.set_trailing_metadata((('x-end', 'yes'),))
+			return grpc.stream_stream_rpc_method_handler(chat)
+		def fail(asked, context): context.abort(grpc.StatusCode.NOT_FOUND, 'no such thing')
+		return grpc.unary_unary_rpc_method_handler(fail)
+server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[Any()])
+key, leaf = (open(f'{sys.argv[2]}/leaf.{end}', 'rb').read() for end in ('key', 'pem'))
+server.add_insecure_port(f'{sys.argv[1]}:8081')
+server.add_secure_port(f'{sys.argv[1]}:8444', grpc.ssl_server_credentials([(key, leaf)]))
+server.start()
+print('ready', flush=True)
+server.wait_for_termination()
+"""
+GRPC_CLIENT = """
+import grpc, queue, time
+ca = open('/etc/ssl/certs/ca-certificates.crt', 'rb').read()
+for channel in (grpc.insecure_channel('allowed.test:8081'), grpc.secure_channel('allowed.test:8444', grpc.ssl_channel_credentials(ca))):
+	say = queue.Queue()
+	answers = channel.stream_stream('/t.T/Chat')(iter(say.get, None), timeout=20)
+	for i in range(3):
+		say.put(b'x' * 10 ** (2 * i)); answer = next(answers); print(answer[:4], len(answer))
+	say.put(None); print(list(answers), answers.code().name, dict(answers.trailing_metadata())['x-end'])
+	try: channel.unary_unary('/t.T/Fail')(b'q', timeout=20)
+	except grpc.RpcError as e: print(e.code().name, e.details())
+"""
+
+
+def test_grpc_streams_both_ways(online, world):
+	server = subprocess.Popen(world.command(world.internet, harness.PYTHON, '-c', GRPC_SERVER, world_.UPSTREAM, world.logs),
+		stdout=subprocess.PIPE)
+	try:
+		assert server.stdout.readline() == b'ready\n'
+		run = online.py(GRPC_CLIENT, options=allow(world, 'allowed.test'))
+	finally:
+		server.kill()
+		server.wait()
+	want = ["b're:x' 4", "b're:x' 103", "b're:x' 10003", '[] OK yes', 'NOT_FOUND no such thing']
+	assert run.lines == want * 2, run
+	requests = run.record.events('net.http')
+	assert [(x['protocol'], x['url'].rpartition('/')[2], x['status']) for x in requests] == [
+		('h2', 'Chat', 200), ('h2', 'Fail', 200)] * 2
+	assert requests[0]['headers']['content-type'] == 'application/grpc'
