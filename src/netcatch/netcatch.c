@@ -13,6 +13,7 @@
 #include "netcatch/netcatch_load.h"
 #include "netcatch/netcatch_netns.h"
 #include "netcatch/netcatch_sockets.h"
+#include "netcatch/netcatch_wire.h"
 #include "util/kmap.h"
 #include "util/mem.h"
 
@@ -175,4 +176,23 @@ int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
 	};
 
 	return fds[part];
+}
+
+/* What comes in meanwhile is bounded: nobody but the kernel half enters anything, and each map has room for so much. */
+static void empty(int map_fd, size_t max)
+{
+	char key[sizeof(struct netcatch_key)];
+
+	_Static_assert(sizeof(struct netcatch_target) <= sizeof(key), "room for either");
+	while (max-- > 0 && kmap_first(map_fd, key) == 0)
+		(void)kmap_remove(map_fd, key); /* gone already is fine */
+}
+
+void netcatch_reset(struct netcatch *netcatch)
+{
+	const int *maps = netcatch->object.maps;
+
+	empty(maps[NETCATCH_MAP_flows], NETCATCH_FLOWS_MAX);
+	empty(maps[NETCATCH_MAP_owners], NETCATCH_OWNERS_MAX);
+	empty(maps[NETCATCH_MAP_refused], NETCATCH_REFUSED_MAX);
 }

@@ -48,6 +48,9 @@ enum netcatch_part {
 };
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part);
 
+/* Forgets what a gateway that is gone had entered: flows are held again, nothing is refused before it was judged anew. */
+void netcatch_reset(struct netcatch *netcatch);
+
 /* For doctor: whether this host gives it, 0 or why not. Tried in a namespace of its own, and with a group of the caller's;
  * nothing stays. */
 int netcatch_probe(struct err *err);

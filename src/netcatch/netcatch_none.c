@@ -29,6 +29,10 @@ const char *netcatch_notice(const struct netcatch *netcatch)
 	return NULL;
 }
 
+void netcatch_reset(struct netcatch *netcatch)
+{
+}
+
 int netcatch_probe(struct err *err)
 {
 	return netcatch_wait(NULL, err);

@@ -145,6 +145,7 @@ static void on_end(void *ctx, const char *reason)
 	network_events_say_gateway(sup, "died", reason);
 	recorder_flush(sup->recorder, false);
 	network_asks_forget(sup->network->asks);
+	netcatch_reset(sup->network->netcatch);
 	gateway_process_free(take(&sup->network->gateway));
 	retry_later(sup);
 }

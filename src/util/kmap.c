@@ -47,6 +47,14 @@ int kmap_remove(int fd, const void *key)
 	return call(BPF_MAP_DELETE_ELEM, &attr);
 }
 
+int kmap_first(int fd, void *ret_key)
+{
+	union bpf_attr attr = element(fd, NULL, NULL);
+
+	attr.next_key = (uintptr_t)ret_key;
+	return call(BPF_MAP_GET_NEXT_KEY, &attr);
+}
+
 int kmap_ring_new(size_t bytes)
 {
 	union bpf_attr attr;

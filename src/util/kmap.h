@@ -11,6 +11,7 @@
 int kmap_find(int fd, const void *key, void *ret_value); /* -ENOENT */
 int kmap_set(int fd, const void *key, const void *value);
 int kmap_remove(int fd, const void *key); /* -ENOENT */
+int kmap_first(int fd, void *ret_key);    /* any of them; -ENOENT: it is empty */
 
 int kmap_ring_new(size_t bytes);                   /* a ring buffer's descriptor */
 int kmap_ring_size(int fd, size_t *ret_max_bytes); /* -EINVAL where it is no ring buffer */

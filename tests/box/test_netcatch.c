@@ -207,7 +207,7 @@ static void test_holds_streams_and_tells_whose(void **state)
 	for (size_t i = 0; i < N_STREAMS; i++)
 		pids[i] = start(place, reach, &streams[i]);
 	for (size_t i = 0; i < N_STREAMS; i++) {
-		struct netcatch_record record;
+		struct netcatch_record record = {0};
 
 		next_record(place, &record);
 		assert_int_equal(record.kind, NETCATCH_SYN);
@@ -229,7 +229,7 @@ static int accept_next(struct place *place)
 {
 	struct pollfd p = {.fd = part(place, NETCATCH_PART_TCP), .events = POLLIN};
 	const uint32_t pass = NETCATCH_PASS;
-	struct netcatch_record record;
+	struct netcatch_record record = {0};
 
 	next_record(place, &record);
 	assert_int_equal(kmap_set(part(place, NETCATCH_PART_FLOWS), &record.key, &pass), 0);
@@ -262,7 +262,7 @@ static void assert_datagram(struct place *place, enum netcatch_part socket, cons
 {
 	struct pollfd p = {.fd = part(place, socket), .events = POLLIN};
 	struct netcatch_key key = {.dport = to->port, .protocol = IPPROTO_UDP};
-	struct sockaddr_storage from;
+	struct sockaddr_storage from = {0};
 	struct netcatch_owner owner;
 	socklen_t len = sizeof(from);
 	pid_t pid = start(place, how, to);
@@ -307,7 +307,7 @@ static void test_datagrams_arrive_and_tell_whose(void **state)
 
 static void assert_told_refused(struct place *place, const struct target *to)
 {
-	struct netcatch_record record;
+	struct netcatch_record record = {0};
 
 	next_record(place, &record);
 	assert_int_equal(record.kind, NETCATCH_REFUSED);
@@ -356,6 +356,23 @@ static void test_refused_targets_fail_at_once(void **state)
 		assert_int_equal(run(place, send_to, &cases[i].to), cases[i].how_send);
 		assert_told_refused(place, &cases[i].to);
 	}
+}
+
+static void test_reset_forgets_what_was_entered(void **state)
+{
+	struct place *place = *state;
+	struct netcatch_key key = {.protocol = IPPROTO_TCP};
+	struct netcatch_target target;
+	const uint32_t pass = NETCATCH_PASS;
+
+	refuse(place, "192.0.2.60", 0, 0);
+	for (uint16_t port = 1; port <= 100; port++) {
+		key.dport = port;
+		assert_int_equal(kmap_set(part(place, NETCATCH_PART_FLOWS), &key, &pass), 0);
+	}
+	netcatch_reset(place->netcatch);
+	assert_int_equal(kmap_first(part(place, NETCATCH_PART_FLOWS), &key), -ENOENT);
+	assert_int_equal(kmap_first(part(place, NETCATCH_PART_REFUSED), &target), -ENOENT);
 }
 
 static void test_own_addresses_are_left_alone(void **state)
@@ -479,6 +496,7 @@ int main(void)
 		IN_PLACE(test_passed_stream_has_the_place_it_was_for),
 		IN_PLACE(test_datagrams_arrive_and_tell_whose),
 		IN_PLACE(test_refused_targets_fail_at_once),
+		IN_PLACE(test_reset_forgets_what_was_entered),
 		IN_PLACE(test_own_addresses_are_left_alone),
 		IN_PLACE(test_gateway_cannot_be_dialled),
 		IN_PLACE(test_can_be_given_up),

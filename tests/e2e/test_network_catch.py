@@ -444,3 +444,13 @@ def test_doctor_says_whether_the_network_can_be_caught(own_cloche):
 	told = {row['what']: row for row in json.loads(own_cloche.call('doctor', '--json').out)}
 	for what in ('network (sk_lookup)', 'network (cgroup hooks)'):
 		assert told[what]['ok'] is True and told[what]['required'] is False and told[what]['detail']
+
+
+def test_gateway_that_is_killed_leaves_no_refusal_behind(open_box):
+	box = open_box('--deny', f'{UPSTREAM}:{RAW}')
+	wait_for(lambda: reach(box, UPSTREAM, RAW) == 'EACCES', 'a refusal by the hook')
+	[gateway] = gateways_of(box)
+	kill_and_wait(gateway)
+	wait_for(lambda: [event['what'] for event in box.record.events('net.gateway')][-1] == 'died', 'its death in the record')
+	assert request(box, request='net-rules', replace=True, deny=[])['network']['deny'] == []
+	assert reach(box, UPSTREAM, RAW) == 'ok'
