@@ -16,6 +16,7 @@
 #include "gateway/owners.h"
 #include "gateway/refused.h"
 #include "gateway/syn.h"
+#include "gateway/udp_socket.h"
 #include "gateway/verdict.h"
 #include "proto/gateway_wire.h"
 #include "util/clock.h"
@@ -212,47 +213,6 @@ static void on_idle(void *ctx)
 	flow_free(ctx);
 }
 
-/* From inside: what is sent to key.dst:dport by key.src:sport. */
-static int open_inside(struct udp_flow *flow)
-{
-	struct sockaddr_storage own, peer;
-	socklen_t own_len = flow_sockaddr(flow->key.dst, flow->key.dport, &own);
-	socklen_t peer_len = flow_sockaddr(flow->key.src, flow->key.sport, &peer);
-	int fd = inside_socket(flow->all->gw->inside, own.ss_family, SOCK_DGRAM);
-	int one = 1;
-
-	if (fd < 0)
-		return fd;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
-		(own.ss_family == AF_INET6 &&
-			setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof(one)) < 0) ||
-		bind(fd, (struct sockaddr *)&own, own_len) < 0 ||
-		connect(fd, (struct sockaddr *)&peer, peer_len) < 0) {
-		int r = -errno;
-
-		close(fd);
-		return r;
-	}
-	return fd;
-}
-
-static int open_outside(struct udp_flow *flow)
-{
-	struct sockaddr_storage to;
-	socklen_t len = flow_sockaddr(flow->address, flow->port, &to);
-	int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (struct sockaddr *)&to, len) < 0) {
-		int r = -errno;
-
-		close(fd);
-		return r;
-	}
-	return fd;
-}
-
 static int add_io(struct udp_flow *flow, struct poller_io *io, int fd, void (*on_ready)(void *))
 {
 	int r = fd < 0 ? fd : poller_add_level(flow->all->gw->poller, io, fd, on_ready, flow);
@@ -267,10 +227,12 @@ static int add_io(struct udp_flow *flow, struct poller_io *io, int fd, void (*on
 
 static void open_way(struct udp_flow *flow)
 {
-	int r = add_io(flow, &flow->outside, open_outside(flow), on_outside);
+	int r = add_io(
+		flow, &flow->outside, udp_socket_outside(flow->address, flow->port), on_outside);
 
 	if (r == 0)
-		r = add_io(flow, &flow->inside, open_inside(flow), on_inside);
+		r = add_io(flow, &flow->inside, udp_socket_inside(flow->all->gw, &flow->key),
+			on_inside);
 	if (r < 0) {
 		fail(flow, -r);
 		return;
