@@ -210,6 +210,7 @@ static void test_cut(void **state)
 		assert_int_equal(hello.result, TLS_HELLO_MALFORMED);
 		assert_string_equal(hello.why, "it does not end");
 		tls_hello_done(&hello);
+		hello = (struct tls_hello){0};
 		if (len < 4)
 			continue;
 		message.p[3] = (char)(len - 4);
