@@ -24,6 +24,10 @@ static const struct wanted wanted[] = {
 	{NETCATCH_NUMBER_field_task_tgid, "task_struct", "tgid"},
 	{NETCATCH_NUMBER_field_task_comm, "task_struct", "comm"},
 	{NETCATCH_NUMBER_field_task_leader, "task_struct", "group_leader"},
+	{NETCATCH_NUMBER_field_task_cgroups, "task_struct", "cgroups"},
+	{NETCATCH_NUMBER_field_cgroups_own, "css_set", "dfl_cgrp"},
+	{NETCATCH_NUMBER_field_cgroup_kn, "cgroup", "kn"},
+	{NETCATCH_NUMBER_field_kn_id, "kernfs_node", "id"},
 	{NETCATCH_NUMBER_field_pid_level, "pid", "level"},
 	{NETCATCH_NUMBER_field_pid_numbers, "pid", "numbers"},
 };

@@ -35,7 +35,7 @@ void netcatch_object_done(struct netcatch_object *object); /* closes all of it *
 #define NETCATCH_CATCH (1u << NETCATCH_PROGRAM_lookup | 1u << NETCATCH_PROGRAM_hold)
 #define NETCATCH_HOOKS \
 	(1u << NETCATCH_PROGRAM_connect4 | 1u << NETCATCH_PROGRAM_connect6 | \
-		1u << NETCATCH_PROGRAM_egress)
+		1u << NETCATCH_PROGRAM_egress | 1u << NETCATCH_PROGRAM_listen)
 
 int netcatch_load_maps(struct netcatch_object *object, struct err *err);
 int netcatch_load(struct netcatch_object *object, const struct netcatch_fields *fields,

@@ -41,17 +41,22 @@ enum netcatch_socket {
 	X(hold, SOCKET_FILTER, CGROUP_INET_INGRESS) /* none: 0 */ \
 	X(connect4, CGROUP_SOCK_ADDR, CGROUP_INET4_CONNECT) \
 	X(connect6, CGROUP_SOCK_ADDR, CGROUP_INET6_CONNECT) \
-	X(egress, CGROUP_SKB, CGROUP_INET_EGRESS)
+	X(egress, CGROUP_SKB, CGROUP_INET_EGRESS) \
+	X(listen, SOCK_OPS, CGROUP_SOCK_OPS)
 
 /* Numbers that are filled in when a program is loaded: where fields lie in the kernel's structures. */
 #define NETCATCH_NUMBERS(X) \
-	X(field_known)       /* 1, or 0: none of the others */ \
-	X(field_task_pid)    /* task_struct.thread_pid */ \
-	X(field_task_tgid)   /* task_struct.tgid */ \
-	X(field_task_leader) /* task_struct.group_leader */ \
-	X(field_task_comm)   /* task_struct.comm */ \
-	X(field_pid_level)   /* pid.level */ \
-	X(field_pid_numbers) /* pid.numbers[0].nr */ \
-	X(field_upid_size)   /* of struct upid */
+	X(field_known)        /* 1, or 0: none of the others */ \
+	X(field_task_pid)     /* task_struct.thread_pid */ \
+	X(field_task_tgid)    /* task_struct.tgid */ \
+	X(field_task_leader)  /* task_struct.group_leader */ \
+	X(field_task_comm)    /* task_struct.comm */ \
+	X(field_task_cgroups) /* task_struct.cgroups */ \
+	X(field_cgroups_own)  /* css_set.dfl_cgrp */ \
+	X(field_cgroup_kn)    /* cgroup.kn */ \
+	X(field_kn_id)        /* kernfs_node.id */ \
+	X(field_pid_level)    /* pid.level */ \
+	X(field_pid_numbers)  /* pid.numbers[0].nr */ \
+	X(field_upid_size)    /* of struct upid */
 
 #endif

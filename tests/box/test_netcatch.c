@@ -381,12 +381,44 @@ static void test_own_addresses_are_left_alone(void **state)
 	struct place *place = *state;
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		struct netcatch_record record = {0};
+
 		assert_int_equal(
 			run(place, talk_to_self, &(struct target){own[i], 0, SOCK_STREAM}), 0);
+		next_record(place, &record);
+		assert_int_equal(record.kind, NETCATCH_LISTEN);
 		assert_int_equal(
 			run(place, reach, &(struct target){own[i], 9, SOCK_STREAM}), ECONNREFUSED);
 	}
 	assert_int_equal(ring_waiting(place->ring), 0);
+}
+
+static int listen_at(const struct target *target)
+{
+	struct sockaddr_storage at;
+	socklen_t len = fill(&at, target->address, target->port);
+	int fd = socket(at.ss_family, SOCK_STREAM, 0);
+
+	return bind(fd, (const struct sockaddr *)&at, len) < 0 || listen(fd, 1) < 0 ? errno : 0;
+}
+
+static void test_tells_what_is_listened_on(void **state)
+{
+	static const struct target at[] = {{"0.0.0.0", 8080, SOCK_STREAM},
+		{"127.0.0.1", 8081, SOCK_STREAM}, {"::1", 8082, SOCK_STREAM}};
+	struct place *place = *state;
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		pid_t pid = start(place, listen_at, &at[i]);
+		struct netcatch_record record = {0};
+
+		assert_int_equal(end_of(pid), 0);
+		next_record(place, &record);
+		assert_int_equal(record.kind, NETCATCH_LISTEN);
+		assert_address(record.key.src, at[i].address);
+		assert_int_equal(record.key.sport, at[i].port);
+		assert_owner(place, &record.owner, pid);
+	}
 }
 
 /* What the gateway's sockets are bound to is no way to them. */
@@ -498,6 +530,7 @@ int main(void)
 		IN_PLACE(test_refused_targets_fail_at_once),
 		IN_PLACE(test_reset_forgets_what_was_entered),
 		IN_PLACE(test_own_addresses_are_left_alone),
+		IN_PLACE(test_tells_what_is_listened_on),
 		IN_PLACE(test_gateway_cannot_be_dialled),
 		IN_PLACE(test_can_be_given_up),
 	};

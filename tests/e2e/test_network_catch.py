@@ -220,7 +220,19 @@ for address, kind in (('0.0.0.0', socket.SOCK_DGRAM), ('0.0.0.0', socket.SOCK_ST
 ''')
 	assert done.code == 0, done
 	assert set(done.lines) == {"100000 b'y' ECONNREFUSED"} and len(done.lines) == 5
-	assert [event for event in done.record.events() if event['kind'].startswith('net.')] == []
+	kinds = {event['kind'] for event in done.record.events() if event['kind'].startswith('net.')}
+	assert kinds == {'net.gateway', 'net.listen'}
+
+
+def test_what_is_listened_on_is_told(run):
+	done = run('''
+sockets = [socket.create_server(('127.0.0.1', 8081)), socket.create_server(('::', 8082), family=socket.AF_INET6), socket.create_server(('', 8083))]
+print(os.getpid())
+''')
+	assert done.code == 0, done
+	[exec_id] = {event['exec'] for event in done.record.events('exec.start')}
+	told = {(event['protocol'], event['address'], event['port'], event['pid'], event['exec']) for event in done.record.events('net.listen')}
+	assert told == {('tcp', address, port, int(done.out), exec_id) for address, port in (('127.0.0.1', 8081), ('::', 8082), ('0.0.0.0', 8083))}
 
 
 def test_ping_does_not_lie(run):

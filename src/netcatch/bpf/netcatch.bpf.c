@@ -438,4 +438,48 @@ int netcatch_egress(struct __sk_buff *skb)
 	return look_at_ends(skb, &key);
 }
 
+/* ---- what is listened on ---- */
+
+/* The id of the task's group: the helper that tells it is not given here. */
+static __always_inline __u64 group_of(__u64 task)
+{
+	__u64 at = 0, id = 0;
+
+	if (!VALUE(field_known))
+		return 0;
+	READ(at, task + VALUE(field_task_cgroups));
+	READ(at, at + VALUE(field_cgroups_own));
+	READ(at, at + VALUE(field_cgroup_kn));
+	READ(id, at + VALUE(field_kn_id));
+	return id;
+}
+
+SEC("sockops")
+int netcatch_listen(struct bpf_sock_ops *ctx)
+{
+	struct netcatch_record *record;
+
+	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB)
+		return LET_GO;
+	record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
+	if (!record)
+		return LET_GO;
+	__builtin_memset(&record->key, 0, sizeof(record->key));
+	__builtin_memset(&record->owner, 0, sizeof(record->owner));
+	record->kind = NETCATCH_LISTEN;
+	record->len = 0;
+	record->ns = bpf_ktime_get_ns();
+	record->key.protocol = IPPROTO_TCP;
+	record->key.sport = (__u16)ctx->local_port;
+	if (ctx->family == AF_INET)
+		set_ip4(record->key.src, ctx->local_ip4);
+	else
+		SET_IP6(record->key.src, ctx->local_ip6);
+	set_who(&record->owner);
+	record->owner.cgroup = group_of(bpf_get_current_task());
+	record->owner.cookie = bpf_get_socket_cookie(ctx);
+	bpf_ringbuf_submit(record, 0);
+	return LET_GO;
+}
+
 char netcatch_license[] SEC("license") = "Dual BSD/GPL";
