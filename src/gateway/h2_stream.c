@@ -48,16 +48,28 @@ struct h2_stream *h2_stream_new(struct h2_machine *m, int32_t id)
 	return s;
 }
 
+/* What came of it. A head that was never whole is told where it was for what it said, not for a connection's end. */
+static void tell(struct h2_stream *s)
+{
+	if (s->turn.refused)
+		return;
+	if (!s->turn.url.p) {
+		if (s->closed[MACHINE_CLIENT])
+			http_turn_refuse(&s->turn, 400, "protocol",
+				"the head of a request was malformed or too long");
+		return;
+	}
+	if (!s->turn.error && !s->to[MACHINE_CLIENT].sent_end)
+		s->turn.error = "the connection was broken off";
+	http_turn_report(&s->turn);
+}
+
 void h2_stream_free(struct h2_stream *s)
 {
 	*s->link = s->next;
 	if (s->next)
 		s->next->link = s->link;
-	if (s->turn.url.p && !s->turn.refused) {
-		if (!s->turn.error && !s->to[MACHINE_CLIENT].sent_end)
-			s->turn.error = "the connection was broken off";
-		http_turn_report(&s->turn);
-	}
+	tell(s);
 	http_turn_done(&s->turn);
 	h2_fields_done(&s->request);
 	h2_fields_done(&s->response);

@@ -318,6 +318,31 @@ static void test_connect(void **state)
 	finish(&w);
 }
 
+/* More fields than a head may have: that stream is reset, and told of; the others go on. */
+static void test_bad_heads(void **state)
+{
+	nghttp2_nv nv[304] = {
+		{(uint8_t *)(uintptr_t) ":method", (uint8_t *)(uintptr_t) "GET", 7, 3, 0},
+		{(uint8_t *)(uintptr_t) ":scheme", (uint8_t *)(uintptr_t) "http", 7, 4, 0},
+		{(uint8_t *)(uintptr_t) ":path", (uint8_t *)(uintptr_t) "/", 5, 1, 0},
+		{(uint8_t *)(uintptr_t) ":authority", (uint8_t *)(uintptr_t) "a.test", 10, 6, 0}};
+	struct world w;
+
+	for (size_t i = 4; i < 304; i++)
+		nv[i] = (nghttp2_nv){
+			(uint8_t *)(uintptr_t) "x", (uint8_t *)(uintptr_t) "y", 1, 1, 0};
+	begin(&w, 50, (struct http_setup){0});
+	assert_int_equal(nghttp2_submit_request(w.program.session, NULL, nv, 304, NULL, NULL), 1);
+	ask(&w, (struct ask){.path = "/behind"});
+	run(&w);
+	has(&w.program.log, "1 reset 2\n");
+	has(&w.program.log, "3 :status=200\n");
+	has(&w.d.log, "refused 400  - host=- [protocol] the head of a request was malformed or too "
+	              "long\n");
+	assert_null(strstr(w.server.log.p, " x=y"));
+	finish(&w);
+}
+
 static void test_resets(void **state)
 {
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -492,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_exchanges),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_bad_heads),
 		cmocka_unit_test(test_resets),
 		cmocka_unit_test(test_goaway),
 		cmocka_unit_test(test_server_ends),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our reading of requests beside that of libhtp, which reads as servers do, on inputs made of ambiguous parts:
+/* Our reading of requests and answers beside that of libhtp, which reads as servers and browsers do, on inputs made of ambiguous parts:
  * what we accept it must read the same; what the two read differently we must have refused. */
 #include <htp/htp.h>
 #include <setjmp.h>
@@ -61,10 +61,10 @@ static void read_theirs(struct slice in)
 	str_putc(&theirs, '\0');
 }
 
-/* All of the input read as whole requests, without a trailer to compare. */
-static bool read_ours(struct slice in, struct str *out)
+/* All of the input read as whole messages, without a trailer to compare. */
+static bool read_ours(struct slice in, bool responses, struct str *out)
 {
-	struct http1_walk walk = {.out = out};
+	struct http1_walk walk = {.out = out, .responses = responses, .method = slice_of("GET")};
 	bool whole;
 
 	http1_walk_feed(&walk, in);
@@ -117,7 +117,7 @@ static bool compare(size_t start, size_t host, size_t framing, size_t body)
 	str_puts(&in, "\r\n");
 	str_puts(&in, bodies[body]);
 	str_puts(&in, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
-	if (!read_ours(str_slice(&in), &ours))
+	if (!read_ours(str_slice(&in), false, &ours))
 		return false;
 	read_theirs(str_slice(&in));
 	if (strcmp(ours.p, theirs.p) != 0)
@@ -142,10 +142,83 @@ static void test_against_libhtp(void **state)
 	str_done(&their_body);
 }
 
+static int on_answer(htp_tx_t *tx)
+{
+	str_printf(&theirs, "%d [%.*s]\n", tx->response_status_number, (int)their_body.len,
+		their_body.p ? their_body.p : "");
+	str_reset(&their_body);
+	return HTP_OK;
+}
+
+/* The answers to two requests; one that ends with the connection is followed by nothing. */
+static void read_their_answers(struct slice in)
+{
+	static const char requests[] =
+		"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
+	htp_cfg_t *cfg = htp_config_create();
+	htp_connp_t *connp;
+
+	str_reset(&theirs);
+	str_reset(&their_body);
+	htp_config_set_server_personality(cfg, HTP_SERVER_GENERIC);
+	htp_config_register_response_body_data(cfg, on_body);
+	htp_config_register_response_complete(cfg, on_answer);
+	connp = htp_connp_create(cfg);
+	htp_connp_open(connp, "127.0.0.1", 1, "127.0.0.1", 80, NULL);
+	(void)htp_connp_req_data(connp, NULL, requests, sizeof(requests) - 1);
+	(void)htp_connp_res_data(connp, NULL, in.p, in.len);
+	htp_connp_close(connp, NULL);
+	htp_connp_destroy_all(connp);
+	htp_config_destroy(cfg);
+	str_putc(&theirs, '\0');
+}
+
+static const char *const status_lines[] = {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 200\r\n",
+	"HTTP/1.0 200 OK\r\n", "HTTP/1.1  200 OK\r\n", "HTTP/1.1 200 OK\n", "HTTP/1.1 0200 OK\r\n",
+	"HTTP/1.1 2x0 OK\r\n", "HTTP/1.1\t200 OK\r\n", "HTTP/2 200 OK\r\n",
+	"\r\nHTTP/1.1 200 OK\r\n", "HTTP/1.1 404 Not\rFound\r\n"};
+static const char *const answer_ends[] = {"HTTP/1.1 404 N\r\nContent-Length: 0\r\n\r\n", ""};
+
+static bool compare_answer(
+	const char *status, const char *framing, const char *body, const char *end)
+{
+	scoped_str struct str in = {0}, ours = {0};
+
+	str_puts(&in, status);
+	str_puts(&in, framing);
+	str_puts(&in, "\r\n");
+	str_puts(&in, body);
+	str_puts(&in, end);
+	if (!read_ours(str_slice(&in), true, &ours))
+		return false;
+	read_their_answers(str_slice(&in));
+	if (strcmp(ours.p, theirs.p) != 0)
+		fail_msg("accepted, though read in two ways:\n%s\nours:\n%s\ntheirs:\n%s", in.p,
+			ours.p, theirs.p);
+	return true;
+}
+
+static void test_answers_against_libhtp(void **state)
+{
+	size_t accepted = 0, all = 0;
+
+	for (size_t s = 0; s < COUNT(status_lines); s++)
+		for (size_t f = 0; f < COUNT(framings); f++)
+			for (size_t b = 0; b < COUNT(bodies); b++)
+				for (size_t e = 0; e < COUNT(answer_ends); e++, all++)
+					accepted += compare_answer(status_lines[s], framings[f],
+						bodies[b], answer_ends[e]);
+	print_message("%zu of %zu answers accepted\n", accepted, all);
+	assert_true(accepted > 30);
+	str_done(&theirs);
+	str_done(&their_body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_libhtp),
+		cmocka_unit_test(test_answers_against_libhtp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
