@@ -68,7 +68,7 @@ struct summary {
 	int64_t events, dropped, n_blind, without_pid;
 	int64_t rules_replaced;
 	struct slice rules; /* of the last net.rules, as one text; empty: there was none */
-	int64_t missing; /* numbers of events that the record does not hold, or we cannot read */
+	int64_t missing;    /* numbers of events that the record does not hold, or we cannot read */
 	uint64_t last_seq;
 	bool has_traced; /* tracing did start */
 	struct slice stop_reason;

@@ -327,7 +327,7 @@ for i in range(3):
 
 
 def test_passthrough_by_name(online, world):
-	run = online.sh(f'curl -sS --cacert /ca.pem https://allowed.test/ -o /dev/null -w "%{{http_code}}"', options=(
+	run = online.sh('curl -sS --cacert /ca.pem https://allowed.test/ -o /dev/null -w "%{http_code}"', options=(
 		*allow(world, 'allowed.test'), '--tls', 'allowed.test=passthrough', '--mount', f'{world.logs}/ca.pem:/ca.pem:ro'))
 	assert run.out == '200', run
 	entry = net(run)['allowed.test', 443, 'tcp']

@@ -169,7 +169,7 @@ static void test_forged(void **state)
 		"\"upgrade\":\"\"}",
 		"{\"seq\":2,\"kind\":\"net.http\",\"wall_ms\":9223372036854775807,\"duration_ns\":"
 		"-9223372036854775807,\"url\":\"?&&=&%zz&%4\",\"headers\":{\"a\":5,\"content-"
-	        "type\":[]},"
+		"type\":[]},"
 		"\"response_headers\":7}",
 		"{\"seq\":3,\"kind\":\"net.ws\",\"flow\":-1,\"opcode\":-5}",
 	};

@@ -215,14 +215,14 @@ static void test_run_refused(void **state)
 			"option '--allow': network rule 'x:y': a port is a number from 1 to 65535"},
 		{"--deny", "https://x",
 			"option '--deny': network rule 'https://x': leave the scheme (http://) "
-	                "out: "
+			"out: "
 			"want HOST[:PORT]"},
 		{"--host-map", "a=b",
 			"option '--host-map': host map 'a=b': want NAME[:PORT]=ADDR[:PORT] with a "
 			"numeric address"},
 		{"--resolver", "dns.example",
 			"option '--resolver': resolver 'dns.example': want the numeric address of "
-	                "a "
+			"a "
 			"DNS server, ADDR[:PORT]"},
 		{"--tls", "off",
 			"option '--tls': 'off' is no TLS mode: want intercept, passthrough or "
@@ -238,7 +238,7 @@ static void test_run_refused(void **state)
 		{"--secret", "sesame",
 			"option '--secret': a secret is NAME@HOST[,HOST...][,plain=yes]; its value "
 			"comes from the environment variable NAME, or from --secret-file "
-	                "NAME=FILE"},
+			"NAME=FILE"},
 		{"--secret-file", "sesame", "option '--secret-file': want NAME=FILE"},
 		{"--image", "x",
 			"option '--image': support for OCI images is not part of this version"},

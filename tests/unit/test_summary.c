@@ -274,7 +274,7 @@ static const char *const net_events[] = {
 	"\"host\":\"s.test\",\"address\":\"203.0.113.7\",\"port\":80,\"rule\":\"deny "
 	"s.test\",\"stage\":\"connect\",\"shadow\":true}",
 	"{\"kind\":\"net.refused\",\"pid\":2,\"exec\":\"ex_a\",\"protocol\":\"tcp\",\"host\":\"a."
-        "test\","
+	"test\","
 	"\"address\":\"203.0.113.1\",\"port\":80,\"rule\":\"default: not in the allow list\","
 	"\"method\":\"DELETE\",\"url\":\"http://a.test/x\",\"stage\":\"http\"}",
 	"{\"kind\":\"net.connect\",\"pid\":2,\"exec\":\"ex_a\",\"flow\":3,\"protocol\":\"tcp\","
