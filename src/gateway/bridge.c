@@ -62,7 +62,7 @@ static void close_side(struct bridge *bridge, struct bridge_side *side, bool res
 	relay_done(&side->relay, &bridge->all->pool);
 	if (fd < 0)
 		return;
-	poller_remove(bridge->gw->poller, &side->io);
+	poller_forget(bridge->gw->poller, &side->io);
 	flow_close(fd, reset);
 }
 
@@ -236,7 +236,8 @@ static int add_side(struct bridge *bridge, enum machine_side side, int fd)
 	io->fd = -1;
 	if (fd < 0)
 		return 0;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
+	if (side == MACHINE_CLIENT) /* the other has it from its dial; speed only */
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	r = poller_add(bridge->gw->poller, io, fd, on_ready, bridge);
 	if (r < 0)
 		close(fd);

@@ -13,7 +13,6 @@
 #include "util/clock.h"
 #include "util/digest.h"
 #include "util/jsonw.h"
-#include "util/map.h"
 #include "util/mem.h"
 #include "util/utf8.h"
 
@@ -162,29 +161,36 @@ static void on_refused(void *arg, const struct http_refusal *refusal)
 	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
 }
 
-/* An object of texts: names in lower case, what came twice joined by a comma. */
+static bool is_same(const struct http1_field *a, const struct http1_field *b)
+{
+	return a->name.len == b->name.len && strncasecmp(a->name.p, b->name.p, a->name.len) == 0;
+}
+
+static bool came_before(const struct http1_field *fields, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (is_same(&fields[k], &fields[i]))
+			return true;
+	return false;
+}
+
+/* An object of texts: names in lower case, what came twice joined by a comma. They are 256 at most. */
 static void write_fields(struct str *out, const struct http1_field *fields, size_t n)
 {
-	scoped(map) struct map *seen = map_new();
 	scoped_str struct str name = {0}, value = {0};
 	struct jsonw j = jsonw_to(out);
 
 	jsonw_object(&j);
 	for (size_t i = 0; i < n; i++) {
-		void **slot;
-
+		if (came_before(fields, i))
+			continue;
 		str_reset(&name);
 		for (size_t k = 0; k < fields[i].name.len; k++)
 			str_putc(&name, (char)tolower((unsigned char)fields[i].name.p[k]));
-		slot = map_slot(seen, str_slice(&name));
-		if (*slot)
-			continue;
-		*slot = seen;
 		str_reset(&value);
 		str_add(&value, fields[i].value.p, fields[i].value.len);
 		for (size_t k = i + 1; k < n; k++)
-			if (fields[k].name.len == name.len &&
-				strncasecmp(fields[k].name.p, name.p, name.len) == 0) {
+			if (is_same(&fields[k], &fields[i])) {
 				str_putc(&value, ',');
 				str_add(&value, fields[k].value.p, fields[k].value.len);
 			}

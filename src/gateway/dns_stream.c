@@ -73,7 +73,7 @@ static void stream_free(struct dns_stream *stream)
 		tell_fault(stream);
 	poller_timer_stop(gw->poller, &stream->timer);
 	if (fd >= 0) {
-		poller_remove(gw->poller, &stream->io);
+		poller_forget(gw->poller, &stream->io);
 		flow_close(fd, stream->error != NULL);
 	}
 	*stream->at = stream->next;

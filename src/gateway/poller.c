@@ -98,10 +98,15 @@ static void queue(struct poller_io **list, struct poller_io *io)
 
 void poller_remove(struct poller *poller, struct poller_io *io)
 {
+	if (io->fd >= 0)
+		(void)epoll_ctl(poller->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL); /* it is there */
+	poller_forget(poller, io);
+}
+
+void poller_forget(struct poller *poller, struct poller_io *io)
+{
 	if (io->fd < 0)
 		return;
-	(void)epoll_ctl(
-		poller->epoll_fd, EPOLL_CTL_DEL, io->fd, NULL); /* gone with the socket else */
 	for (int i = 0; i < poller->n_batch; i++)
 		if (poller->batch[i].data.ptr == io)
 			poller->batch[i].data.ptr = NULL;

@@ -40,7 +40,9 @@ int poller_add(struct poller *poller, struct poller_io *io, int fd, void (*on_re
 	void *ctx);
 int poller_add_level(struct poller *poller, struct poller_io *io, int fd,
 	void (*on_ready)(void *ctx), void *ctx);
-void poller_remove(struct poller *poller, struct poller_io *io); /* before fd is closed */
+void poller_remove(struct poller *poller, struct poller_io *io);
+/* The same where fd is closed next, by which the kernel forgets it as well. */
+void poller_forget(struct poller *poller, struct poller_io *io);
 /* Calls on_ready once more in the next round: for what stopped before EAGAIN. */
 void poller_again(struct poller *poller, struct poller_io *io);
 

@@ -92,7 +92,7 @@ static void close_socket(struct resolver_ask *ask)
 	poller_timer_stop(ask->resolver->gw->poller, &ask->timer);
 	if (fd < 0)
 		return;
-	poller_remove(ask->resolver->gw->poller, &ask->io);
+	poller_forget(ask->resolver->gw->poller, &ask->io);
 	close(fd);
 }
 

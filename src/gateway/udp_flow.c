@@ -93,7 +93,7 @@ static void close_io(struct gateway *gw, struct poller_io *io)
 
 	if (fd < 0)
 		return;
-	poller_remove(gw->poller, io);
+	poller_forget(gw->poller, io);
 	close(fd);
 }
 
