@@ -14,7 +14,7 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define PIECE_LEN 16384
+#define PIECE_LEN 65536
 
 int over_open(const struct over *over, const char *path, int flags)
 {

@@ -228,11 +228,22 @@ static int read_source(struct job *job, struct err *err)
 	return 0;
 }
 
-static int open_folders(struct job *job, struct err *err)
+/* Large pages where the kernel gives them to small files (6.14): half the time. */
+static int open_memory(uint32_t owner, struct err *err)
 {
 	char id[16];
-	const struct kmount_option options[] = {
-		{"mode", "0755"}, {"uid", id}, {"gid", id}, {"size", SIZE}, {NULL, NULL}};
+	const struct kmount_option options[] = {{"huge", "within_size"}, {"mode", "0755"},
+		{"uid", id}, {"gid", id}, {"size", SIZE}, {NULL, NULL}};
+	uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+	int fd;
+
+	(void)snprintf(id, sizeof(id), "%u", owner);
+	fd = kmount_new("tmpfs", options, attrs, NULL);
+	return fd >= 0 ? fd : kmount_new("tmpfs", options + 1, attrs, err);
+}
+
+static int open_folders(struct job *job, struct err *err)
+{
 	struct trust *t = job->t;
 	struct stat st;
 
@@ -240,8 +251,7 @@ static int open_folders(struct job *job, struct err *err)
 	if (job->over.root < 0 || fstat(job->over.root, &st) < 0 ||
 		!realpath(t->root, job->over.real))
 		return err_set(err, -errno, "open '%s': %m", t->root);
-	(void)snprintf(id, sizeof(id), "%u", t->owner);
-	t->fd = kmount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	t->fd = open_memory(t->owner, err);
 	if (t->fd < 0)
 		return t->fd;
 	job->over.to = openat(t->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
