@@ -89,6 +89,17 @@ def compiled(folder, source):
 	return folder / 'main'
 
 
+class Offline(Cloche):
+	"""The program in a network namespace that has nothing but a loopback interface that is down."""
+
+	def start(self, *args, **how):
+		program, self.program = self.program, 'unshare'
+		try:
+			return super().start('--net', program, *args, **how)
+		finally:
+			self.program = program
+
+
 class Bench:
 	"""A Cloche with a state of its own, gone with everything in it at the end."""
 

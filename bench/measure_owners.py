@@ -3,7 +3,7 @@
 there is no way out, so that each is refused as soon as the gateway has tried."""
 import collections
 
-from harness import Cloche
+from common import Offline
 
 ROUNDS = 2
 PROCESSES, EACH = 60, 100
@@ -36,17 +36,6 @@ os.close(go)
 codes = [os.wait()[1] for i in range(int(sys.argv[1]))]
 print(time.monotonic() - begin, sum(code != 0 for code in codes))
 '''
-
-
-class Offline(Cloche):
-	"""The program in a network namespace that has nothing but a loopback interface that is down."""
-
-	def start(self, *args, **how):
-		program, self.program = self.program, 'unshare'
-		try:
-			return super().start('--net', program, *args, **how)
-		finally:
-			self.program = program
 
 
 def measure(bench):
