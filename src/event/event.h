@@ -193,6 +193,7 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(headers, headers, raw) \
 	X(direction, direction, text) \
 	X(opcode, opcode, int) \
+	X(compressed, compressed, bool) \
 	X(body_bytes, body_bytes, int) \
 	X(body, body, text) \
 	X(body_encoding, body_encoding, text) \

@@ -312,6 +312,8 @@ static void on_message(void *arg, const struct http_message *message)
 	copy_body(bridge, &message->body, &body);
 	event_set_text(&ev, direction, message->from == MACHINE_CLIENT ? "out" : "in");
 	event_set(&ev, opcode, message->opcode);
+	if (message->compressed)
+		event_set(&ev, compressed, true);
 	event_set(&ev, bytes, (event_int)message->body.seen);
 	event_set_text(&ev, url, message->url);
 	set_body(&ev, &message->body, &body);

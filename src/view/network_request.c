@@ -123,6 +123,8 @@ void network_request_message_json(struct str *out, const struct event *ev, bool 
 	jsonw_object(&j);
 	jsonw_kslice(&j, "direction", ev->direction);
 	write_int(&j, ev, EVENT_F_opcode);
+	if (event_has_field(ev, EVENT_F_compressed))
+		write_flag(&j, ev, EVENT_F_compressed);
 	write_int(&j, ev, EVENT_F_bytes);
 	write_body(&j, ev, EVENT_F_body, bodies);
 	write_text(&j, ev, EVENT_F_body_encoding);

@@ -180,6 +180,16 @@ static const struct row rows[] = {
 			 "message http://a.test/ws in 9 body=1:p\n"
 			 "message http://a.test/ws in 1 body=5:hello\n",
 		"cs"},
+	/* deflated by agreement: as it is, with a mark */
+	{{"cGET /z HTTP/1.1\r\nHost: a.test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+	  "Sec-WebSocket-Key: k\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+		 "sHTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+		 "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+		 "s\xc1\x03zzz"},
+		NULL, NULL,
+		J("/z") "http/1.1 GET http://a.test/z body=0: -> 101 upgrade=websocket\n"
+			"message http://a.test/z in 1z body=3:zzz\n",
+		""},
 };
 
 static const struct http_setup plain = {.name = "a.test",
