@@ -14,9 +14,14 @@ struct netcatch *netcatch_start(const struct netcatch_config *config)
 	return new0(struct netcatch);
 }
 
-int netcatch_wait(struct netcatch *netcatch, struct err *err)
+static int missing(struct err *err)
 {
 	return err_set(err, -ENOSYS, "this build has no BPF in it");
+}
+
+int netcatch_wait(struct netcatch *netcatch, struct err *err)
+{
+	return missing(err);
 }
 
 void netcatch_free(struct netcatch *netcatch)
@@ -35,12 +40,12 @@ void netcatch_reset(struct netcatch *netcatch)
 
 int netcatch_probe(struct err *err)
 {
-	return netcatch_wait(NULL, err);
+	return missing(err);
 }
 
 int netcatch_probe_hooks(int cgroup_fd, struct err *err)
 {
-	return netcatch_wait(NULL, err);
+	return missing(err);
 }
 
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)

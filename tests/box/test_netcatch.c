@@ -240,7 +240,7 @@ static int accept_next(struct place *place)
 static void test_passed_stream_has_the_place_it_was_for(void **state)
 {
 	struct place *place = *state;
-	struct sockaddr_in6 at;
+	struct sockaddr_in6 at = {0};
 	socklen_t len = sizeof(at);
 	struct linger linger;
 	pid_t pid = start(place, reach, &(struct target){"192.0.2.77", 4242, SOCK_STREAM});
@@ -262,8 +262,9 @@ static void assert_datagram(struct place *place, enum netcatch_part socket, cons
 {
 	struct pollfd p = {.fd = part(place, socket), .events = POLLIN};
 	struct netcatch_key key = {.dport = to->port, .protocol = IPPROTO_UDP};
-	struct sockaddr_storage from = {0};
+	struct sockaddr_in6 from = {0}; /* one of IPv4 fits in, too */
 	struct netcatch_owner owner;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&from;
 	socklen_t len = sizeof(from);
 	pid_t pid = start(place, how, to);
 	char text[16];
@@ -272,14 +273,14 @@ static void assert_datagram(struct place *place, enum netcatch_part socket, cons
 	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
 	assert_int_equal(recvfrom(p.fd, text, sizeof(text), 0, (struct sockaddr *)&from, &len), 5);
 	key.dst[10] = key.dst[11] = key.src[10] = key.src[11] = 0xff;
-	if (from.ss_family == AF_INET) {
+	if (from.sin6_family == AF_INET) {
 		inet_pton(AF_INET, to->address, key.dst + 12);
-		memcpy(key.src + 12, &((struct sockaddr_in *)&from)->sin_addr, 4);
-		key.sport = ntohs(((struct sockaddr_in *)&from)->sin_port);
+		memcpy(key.src + 12, &v4->sin_addr, 4);
+		key.sport = ntohs(v4->sin_port);
 	} else {
 		inet_pton(AF_INET6, to->address, key.dst);
-		memcpy(key.src, &((struct sockaddr_in6 *)&from)->sin6_addr, 16);
-		key.sport = ntohs(((struct sockaddr_in6 *)&from)->sin6_port);
+		memcpy(key.src, &from.sin6_addr, 16);
+		key.sport = ntohs(from.sin6_port);
 	}
 	assert_int_equal(kmap_find(part(place, NETCATCH_PART_OWNERS), &key, &owner), 0);
 	assert_owner(place, &owner, pid);
