@@ -19,6 +19,7 @@
 #define SYNTHETIC_TTL_S 30
 #define ANSWERS_MAX     64 /* in the event */
 #define DISCARD_PORT    9
+#define SERVICE_MAX     15 /* letters of a service's name */
 
 struct dns_work {
 	struct gateway *gw;
@@ -31,6 +32,21 @@ struct dns_work {
 
 static const uint16_t passed_types[] = {DNS_A, DNS_AAAA, DNS_CNAME, DNS_MX, DNS_TXT, DNS_SRV,
 	DNS_NS, DNS_SOA, DNS_PTR, DNS_HTTPS, DNS_SVCB, 257 /* CAA */};
+
+/* A service is announced below the host it belongs to (RFC 2782, as apt asks first): who may reach the host may ask. */
+static const char *asked_host(const struct dns_query *query)
+{
+	static const char *const transports[] = {"._tcp.", "._udp."};
+	size_t len = strspn(query->host + 1, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	const char *behind = query->host + 1 + len;
+
+	if (query->type != DNS_SRV || *query->host != '_' || len == 0 || len > SERVICE_MAX)
+		return query->host;
+	for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++)
+		if (!strncmp(behind, transports[i], strlen(transports[i])))
+			return behind + strlen(transports[i]);
+	return query->host;
+}
 
 static bool is_passed(const struct dns_query *query)
 {
@@ -124,7 +140,7 @@ static void tell_refused(struct dns_work *work)
 
 	if (work->query.type == DNS_AAAA)
 		return;
-	event_set_text(&ev, host, work->query.host);
+	event_set_text(&ev, host, asked_host(&work->query));
 	event_set_text(&ev, protocol, work->origin.protocol);
 	event_set_text(&ev, rule, work->verdict.rule);
 	event_set_text(&ev, reason, work->verdict.reason);
@@ -262,7 +278,7 @@ static void ask_outside(struct dns_work *work)
 
 	if (work->verdict.shadow)
 		tell_refused(work);
-	if (policy_is_mapped(gw->policy, work->query.host)) {
+	if (policy_is_mapped(gw->policy, asked_host(&work->query))) {
 		char server[FLOW_ADDRESS_SIZE];
 		struct event ev = begin_event(work, server);
 
@@ -281,7 +297,7 @@ static void ask_outside(struct dns_work *work)
 
 static void decide(struct dns_work *work)
 {
-	struct policy_query query = {.host = work->query.host, .protocol = "udp"};
+	struct policy_query query = {.host = asked_host(&work->query), .protocol = "udp"};
 	char server[FLOW_ADDRESS_SIZE];
 	struct event ev;
 

@@ -8,7 +8,7 @@
  *
  * Types that are passed on: A, AAAA, CNAME, and those that programs cannot do without (MX and TXT for mail and for
  * proofs of ownership, SRV, NS, SOA, PTR, HTTPS and SVCB, CAA). All others are refused: zone transfers, ANY, private
- * ones. Answers of type AAAA are emptied where this host has no way to any of the addresses, so that no program
+ * ones. Where SRV asks for a service of a host (_http._tcp.HOST), the rules are asked about the host. Answers of type AAAA are emptied where this host has no way to any of the addresses, so that no program
  * tries them first. */
 #ifndef GATEWAY_DNS_WORK_H
 #define GATEWAY_DNS_WORK_H

@@ -307,6 +307,20 @@ dig no.such.name.allowed | sed -n 's/.*status: \\([A-Z]*\\).*/\\1/p'
 	assert (refused['name'], refused['type'], refused['error']) == ('denied.test', 'TXT', 'REFUSED')
 
 
+@have('dig')
+def test_services_of_a_host(online, world):
+	"""Asked for by who may reach the host; what is no service of it is another name."""
+	done = online.sh('''
+for name in _http._tcp.allowed.test _http._tcp.denied.test _waytoolongforaservice._tcp.allowed.test a.allowed.test; do
+	dig SRV $name | sed -n 's/.*status: \\([A-Z]*\\).*/\\1/p'
+done
+dig A _http._tcp.allowed.test +short
+''', options=(*world.net, '--allow', 'allowed.test'))
+	assert done.lines[:4] == ['NOERROR', 'REFUSED', 'REFUSED', 'REFUSED'] and done.lines[4].startswith('198.18.'), done
+	assert [(entry['name'], entry['type']) for entry in world.log('dns')] == [('_http._tcp.allowed.test', 33)]
+	assert [event['host'] for event in done.record.events('net.refused')][:1] == ['denied.test']
+
+
 JAVA = '''
 import java.net.URI;
 import java.net.http.*;
@@ -359,3 +373,39 @@ def test_go(online, site, scheme):
 	done = online.run('./t', f'{scheme}://{HOST}', options=(*site.options, '-w', str(online.cwd)))
 	assert (done.code, done.out) == (0, TEXT.decode() + ECHO), done
 	agree(done, site, 2)
+
+
+def tiny_debs(folder, n):
+	"""A flat repository of n packages; the last needs all others."""
+	names = [f'tiny{i}' for i in range(n)]
+	for name in names:
+		tree = folder / 'tree'
+		(tree / 'DEBIAN').mkdir(parents=True)
+		needs = 'Depends: ' + ', '.join(names[:-1]) + '\n' if name == names[-1] else ''
+		(tree / 'DEBIAN' / 'control').write_text(f'Package: {name}\nVersion: 1.0\nArchitecture: all\n{needs}'
+			'Maintainer: A <a@example.invalid>\nDescription: tiny\n')
+		subprocess.run(['dpkg-deb', '--root-owner-group', '-Znone', '--build', tree, folder / f'{name}_1.0_all.deb'], check=True,
+			capture_output=True)
+		shutil.rmtree(tree)
+	packages = subprocess.run(['dpkg-scanpackages', '.'], cwd=folder, check=True, capture_output=True).stdout
+	(folder / 'Packages').write_bytes(packages)
+	return names
+
+
+@have('dpkg-scanpackages')
+@pytest.mark.parametrize('scheme', ['http', 'https'])
+def test_apt_installs_from_a_repository(online, site, scheme):
+	"""apt sends many requests before the first answer is there."""
+	folder = site.root / 'apt'
+	folder.mkdir(exist_ok=True)
+	names = tiny_debs(folder, 15)
+	done = online.sh('''
+set -e
+printf 'deb [trusted=yes] %s/apt ./\\n' $1 > /tmp/one.list
+one='-qq -y -o Dir::Etc::sourcelist=/tmp/one.list -o Dir::Etc::sourceparts=- -o Acquire::Languages=none'
+{ apt-get $one update && apt-get $one install tiny14; } > log 2>&1 || { cat log; exit 1; }
+dpkg-query -W 'tiny[0-9]*' | wc -l
+''', f'{scheme}://{HOST}', options=site.options)
+	assert done.lines == [str(len(names))], done
+	assert sum(entry['path'].endswith('.deb') for entry in site.world.log('site')) == len(names)
+	agree(done, site)
