@@ -137,7 +137,8 @@ static int set_secret_file(void *base, const char *value, struct err *err)
 
 const struct option network_options[] = {
 	{"net", 0, "open|allow|none",
-		"what may be reached: any public destination (default), what --allow names, or nothing",
+		"what may be reached: any public destination (default), what --allow names, or "
+		"nothing",
 		OPTION_CALL, .set = set_net},
 	{"allow", 0, "RULE",
 		"allow [METHOD ]HOST[:PORT][/PATH], *.HOST, an address, a range, or a set "

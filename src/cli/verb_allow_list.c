@@ -67,7 +67,7 @@ const struct verb verb_allow_list = {
 	.usage = "ID | --label K=V",
 	.help = "the rules to allow that a run would have needed",
 	.text = "Each line is a rule for --allow; what was refused stands behind \"# refused: \". "
-                "A run "
+		"A run "
 		"with --shadow shows what it would have needed in full.",
 	.groups = groups,
 	.options_size = sizeof(struct allow_list_options),

@@ -205,7 +205,7 @@ const struct verb verb_net_rules = {
 	.usage = "ID",
 	.help = "show or change the network rules of a running sandbox",
 	.text = "Rules are those of `cloche run --allow` and --deny. What is open and not allowed "
-                "any more is "
+		"any more is "
 		"cut. The rules that are in force then are printed.",
 	.groups = groups,
 	.options_size = sizeof(struct net_rules_options),
