@@ -266,19 +266,6 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int 
 	}
 }
 
-void bridge_all_drain(struct bridges *bridges)
-{
-	struct bridge *next;
-
-	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
-		next = bridge->next;
-		/* While it is looked at, that the server's side is readable means that it has spoken. */
-		for (int i = 0; bridge->state != BRIDGE_LOOKING && i < MACHINE_SIDES; i++)
-			bridge->side[i].io.ready |= POLLER_READ | POLLER_WRITE;
-		bridge_go_on(bridge);
-	}
-}
-
 void bridge_all_check(struct bridges *bridges)
 {
 	struct bridge *next;

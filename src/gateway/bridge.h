@@ -24,8 +24,6 @@ void bridge_all_free(struct bridges *bridges); /* resets all */
 void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int upstream_fd,
 	const struct policy_answer *answer);
 
-/* Moves what can be moved now, and ends what is at its end: their events are sent when this returns. */
-void bridge_all_drain(struct bridges *bridges);
 /* Resets what the rules in force no longer let through. */
 void bridge_all_check(struct bridges *bridges);
 

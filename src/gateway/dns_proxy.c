@@ -107,12 +107,6 @@ static void on_dns6(void *ctx)
 		;
 }
 
-void dns_proxy_drain(struct dns_proxy *proxy)
-{
-	while (read_one(proxy, GATEWAY_FD_DNS4) || read_one(proxy, GATEWAY_FD_DNS6))
-		;
-}
-
 int dns_proxy_open(struct gateway *gw, struct dns_proxy **ret_proxy, struct err *err)
 {
 	struct dns_proxy *proxy = new0(struct dns_proxy);

@@ -10,6 +10,5 @@ struct dns_proxy;
 
 int dns_proxy_open(struct gateway *gw, struct dns_proxy **ret_proxy, struct err *err);
 void dns_proxy_free(struct dns_proxy *proxy);
-void dns_proxy_drain(struct dns_proxy *proxy); /* reads everything that is there now */
 
 #endif

@@ -90,21 +90,26 @@ static void set_rules(struct gateway *gw, struct slice json)
 	tell_rules(gw, &network);
 }
 
-/* All that can be read now is in events when this is answered. */
-static void flush(struct gateway *gw, uint64_t id)
+/* All that could be read when it was asked for is in events. */
+static void on_flushed(void *ctx)
 {
-	intake_drain(gw->intake);
-	dns_proxy_drain(gw->dns);
-	udp_flows_drain(gw->udp);
-	bridge_all_drain(gw->bridges);
-	channel_frame(gw->channel, &(struct gateway_frame){.type = GATEWAY_FLUSHED, .id = id});
+	struct gateway *gw = ctx;
+	uint64_t id;
+
+	for (size_t at = 0; at < gw->flushes.len; at += sizeof(id)) {
+		memcpy(&id, gw->flushes.p + at, sizeof(id));
+		channel_frame(
+			gw->channel, &(struct gateway_frame){.type = GATEWAY_FLUSHED, .id = id});
+	}
+	str_reset(&gw->flushes);
 }
 
 static void on_frame(struct gateway *gw, const struct gateway_frame *frame)
 {
 	switch (frame->type) {
 	case GATEWAY_FLUSH:
-		flush(gw, frame->id);
+		str_add(&gw->flushes, &frame->id, sizeof(frame->id));
+		poller_when_idle(gw->poller, on_flushed, gw);
 		break;
 	case GATEWAY_RULES:
 		set_rules(gw, frame->rest);
@@ -256,6 +261,7 @@ static void stop(struct gateway *gw)
 	poller_free(gw->poller);
 	inside_free(gw->inside);
 	str_done(&gw->proxy.host);
+	str_done(&gw->flushes);
 	config_done(&gw->config);
 	free(gw);
 }

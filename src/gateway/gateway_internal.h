@@ -19,7 +19,8 @@
 #define GATEWAY_CHUNK (64u << 10) /* read from a socket at once */
 
 struct gateway_proxy {
-	struct str host; /* a name, or a numeric address; empty: none, upstream is dialled directly */
+	struct str
+		host; /* a name, or a numeric address; empty: none, upstream is dialled directly */
 	uint16_t port;
 };
 
@@ -40,13 +41,14 @@ struct gateway {
 	struct dns_proxy *dns;
 	struct dns_streams *dns_streams;
 	struct dns_burst *bursts;
+	struct str flushes; /* ids that are to be answered when nothing is left to do */
 	struct poller_timer burst_timer;
 	struct udp_flows *udp;
 	struct owners *owners;
 	struct published *published;
 	struct asks *asks;
 	int64_t last_flow;             /* number of the newest */
-	struct secrets *secrets; /* as they were at the start; NULL: none */
+	struct secrets *secrets;       /* as they were at the start; NULL: none */
 	size_t body_spare;             /* bytes that copies of long bodies may take */
 	struct tls_client *tls_client; /* NULL: not made yet */
 	struct ca *ca;

@@ -282,14 +282,6 @@ static void on_listener(void *ctx)
 		;
 }
 
-void intake_drain(struct intake *intake)
-{
-	while (read_ring(intake))
-		;
-	while (accept_one(intake))
-		;
-}
-
 void intake_check(struct intake *intake)
 {
 	struct slice key;

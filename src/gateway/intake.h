@@ -16,8 +16,6 @@ struct intake;
 int intake_open(struct gateway *gw, struct intake **ret_intake, struct err *err);
 void intake_free(struct intake *intake);
 
-/* Handles everything that is there now. */
-void intake_drain(struct intake *intake);
 /* The rules have changed. */
 void intake_check(struct intake *intake);
 

@@ -9,7 +9,8 @@
 #include "util/clock.h"
 #include "util/mem.h"
 
-#define BATCH 256
+#define BATCH       256
+#define IDLE_ROUNDS 256 /* enough for what is ready of all flows */
 
 struct poller {
 	int epoll_fd;
@@ -17,7 +18,10 @@ struct poller {
 	int64_t now_ns;
 	struct epoll_event batch[BATCH];
 	int n_batch;
-	struct poller_io *again; /* whose turn went on to the next round */
+	struct poller_io *again;    /* whose turn went on to the next round */
+	void (*on_idle)(void *ctx); /* NULL: nobody waits for that */
+	void *idle_ctx;
+	unsigned idle_rounds; /* that it has waited */
 	struct poller_timer **heap;
 	size_t n_timers, cap_timers;
 };
@@ -177,7 +181,7 @@ static int wait_ms(const struct poller *poller)
 {
 	int64_t ns;
 
-	if (poller->again)
+	if (poller->again || poller->on_idle)
 		return 0;
 	if (poller->n_timers == 0)
 		return -1;
@@ -234,9 +238,27 @@ static void run_batch(struct poller *poller)
 	poller->n_batch = 0;
 }
 
+void poller_when_idle(struct poller *poller, void (*on_idle)(void *ctx), void *ctx)
+{
+	poller->on_idle = on_idle;
+	poller->idle_ctx = ctx;
+	poller->idle_rounds = 0;
+}
+
+static void tell_idle(struct poller *poller, bool is_idle)
+{
+	void (*on_idle)(void *ctx) = poller->on_idle;
+
+	if (!on_idle || (!is_idle && ++poller->idle_rounds < IDLE_ROUNDS))
+		return;
+	poller->on_idle = NULL;
+	on_idle(poller->idle_ctx);
+}
+
 void poller_run(struct poller *poller, void (*on_turn)(void *ctx), void *ctx)
 {
 	while (!poller->is_stopped) {
+		bool is_idle = !poller->again;
 		int n;
 
 		on_turn(ctx);
@@ -248,5 +270,6 @@ void poller_run(struct poller *poller, void (*on_turn)(void *ctx), void *ctx)
 		run_again(poller);
 		run_batch(poller);
 		run_timers(poller);
+		tell_idle(poller, is_idle && n == 0 && !poller->again);
 	}
 }

@@ -20,6 +20,9 @@ SCOPED_TYPE(poller)
 /* Until poller_stop(). on_turn is called after each round of callbacks, before waiting. */
 void poller_run(struct poller *poller, void (*on_turn)(void *ctx), void *ctx);
 void poller_stop(struct poller *poller);
+/* Calls on_idle once, in the first round that finds nothing left to do: all that could be read when this was called has
+ * been handled by then. Also where it never comes to that, after some rounds. One at a time. */
+void poller_when_idle(struct poller *poller, void (*on_idle)(void *ctx), void *ctx);
 int64_t poller_now_ns(const struct poller *poller); /* CLOCK_MONOTONIC at the start of this round */
 
 #define POLLER_READ  1u

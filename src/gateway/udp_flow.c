@@ -403,12 +403,6 @@ static void on_udp6(void *ctx)
 		;
 }
 
-void udp_flows_drain(struct udp_flows *all)
-{
-	while (read_one(all, GATEWAY_FD_UDP4) || read_one(all, GATEWAY_FD_UDP6))
-		;
-}
-
 void udp_flows_check(struct udp_flows *all)
 {
 	struct udp_flow *next;

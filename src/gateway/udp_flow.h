@@ -13,7 +13,6 @@ struct udp_flows;
 
 int udp_flows_open(struct gateway *gw, struct udp_flows **ret_flows, struct err *err);
 void udp_flows_free(struct udp_flows *flows);
-void udp_flows_drain(struct udp_flows *flows); /* reads everything that is there now */
 void udp_flows_check(struct udp_flows *flows); /* the rules have changed */
 
 #endif

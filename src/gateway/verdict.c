@@ -68,7 +68,7 @@ static void find_synthetic(struct gateway *gw, const uint8_t address[16], uint16
 		v->answer.verdict = POLICY_DENY;
 		snprintf(v->answer.reason, sizeof(v->answer.reason),
 			"This address stands for a name that was not asked for lately; look the "
-		        "name "
+			"name "
 			"up again.");
 		return;
 	}

@@ -329,6 +329,63 @@ static void test_remove_in_callback(void **state)
 	close(fds[1]);
 }
 
+static struct poller *idle_poller;
+static int idle_steps, idle_at;
+
+/* Goes on for ten more rounds, then has nothing to do. */
+static void on_step(void *ctx)
+{
+	if (++idle_steps < 10)
+		poller_again(idle_poller, ctx);
+}
+
+static void on_idle(void *ctx)
+{
+	idle_at = idle_steps;
+	poller_stop(idle_poller);
+}
+
+static void test_idle(void **state)
+{
+	struct poller_io io;
+	int fds[2];
+
+	idle_poller = poller_new();
+	idle_steps = 0;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(poller_add(idle_poller, &io, fds[0], on_step, &io), 0);
+	poller_when_idle(idle_poller, on_idle, NULL);
+	poller_run(idle_poller, no_turn, NULL);
+	assert_int_equal(idle_at, 10);
+	poller_free(idle_poller);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* One that is never done does not keep who waits for it. */
+static void on_endless(void *ctx)
+{
+	idle_steps++;
+	poller_again(idle_poller, ctx);
+}
+
+static void test_never_idle(void **state)
+{
+	struct poller_io io;
+	int fds[2];
+
+	idle_poller = poller_new();
+	idle_steps = 0;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(poller_add(idle_poller, &io, fds[0], on_endless, &io), 0);
+	poller_when_idle(idle_poller, on_idle, NULL);
+	poller_run(idle_poller, no_turn, NULL);
+	assert_true(idle_at > 10);
+	poller_free(idle_poller);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* ---- bytes as they are ---- */
 
 struct ends {
@@ -488,6 +545,8 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_timers),
 		cmocka_unit_test(test_remove_in_callback),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_never_idle),
 		cmocka_unit_test(test_relay),
 		cmocka_unit_test(test_relay_holds_little),
 		cmocka_unit_test(test_plain_passes),
