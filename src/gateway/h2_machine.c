@@ -103,6 +103,8 @@ static size_t machine_take(void *self, enum machine_side from, const void *p, si
 		m->error = n == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPROTO;
 		return len;
 	}
+	if (m->scratch.cap > SMALL_BUFFER)
+		str_done(&m->scratch);
 	check_ends(m);
 	return len;
 }

@@ -164,6 +164,8 @@ static size_t machine_take(void *self, enum machine_side from, const void *p, si
 			break;
 		used += n;
 	}
+	if (m->plain.cap > SMALL_BUFFER)
+		str_done(&m->plain);
 	return used;
 }
 
