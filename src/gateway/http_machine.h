@@ -119,10 +119,11 @@ struct http_hooks {
 struct secrets;
 
 struct http_setup {
-	bool tls;              /* URLs begin with https */
-	bool verified;         /* the server's certificate was found good: values may go there */
-	const char *name;      /* what led here: for requests that name no host; NULL: none */
-	const char *address;   /* numeric, where there is no name either */
+	bool tls;      /* URLs begin with https */
+	bool verified; /* the server's certificate was found good: values may go there */
+	/* What led here, in lower case; where `verified`, whose certificate it is. NULL: none */
+	const char *name;
+	const char *address;   /* numeric: stands for the name where there is none */
 	uint16_t port;         /* that the client dialled */
 	bool record_responses; /* else only those of known model APIs */
 	size_t body_limit;     /* bytes kept of a body */

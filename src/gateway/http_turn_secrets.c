@@ -52,6 +52,19 @@ static bool is_encoded(const struct http1_field *fields, size_t n)
 	return false;
 }
 
+/* Those bound to whom the flow leads to (over TLS: whose certificate that is) and, where the request names somebody, to
+ * that name as well: what a request says of its host is the program's word, and not who reads it. */
+static uint64_t bound_here(const struct http_turn *turn)
+{
+	const struct http_setup *s = turn->setup;
+	uint64_t bound =
+		secrets_bound(s->secrets, s->name ? s->name : s->address, s->port, s->verified);
+
+	if (turn->has_host)
+		bound &= secrets_bound(s->secrets, turn->host.p, s->port, s->verified);
+	return bound;
+}
+
 int http_turn_bind(struct http_turn *turn)
 {
 	const struct http_setup *s = turn->setup;
@@ -59,8 +72,7 @@ int http_turn_bind(struct http_turn *turn)
 
 	if (!s->secrets)
 		return 0;
-	turn->bound = secrets_bound(
-		s->secrets, turn->has_host ? turn->host.p : s->name, s->port, s->verified);
+	turn->bound = bound_here(turn);
 	foreign = secrets_all(s->secrets) & ~turn->bound;
 	found = secrets_find(s->secrets, foreign, str_slice(&turn->path));
 	if (found)

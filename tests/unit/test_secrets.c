@@ -268,7 +268,7 @@ static void test_refused_lists(void **state)
 
 /* Through the machine. */
 struct row {
-	const char *host;
+	const char *host; /* that led there */
 	bool verified;
 	const char *head, *body; /* of the request, behind its Host */
 	const char *to_server;   /* a part of what arrives there; NULL: nothing may */
@@ -340,6 +340,46 @@ static void test_exchanges(void **state)
 			check(&rows[i], set, step);
 }
 
+/* The name in a request is the program's word: the value goes to whom the flow leads to, if it is bound to both. */
+static void test_host_is_only_a_word(void **state)
+{
+	static const struct {
+		const char *name, *address, *host;
+		bool goes;
+	} cases[] = {
+		{"api.test", "192.0.2.1", "api.test", true},
+		{"evil.test", "192.0.2.1", "api.test", false},
+		{"api.test", "192.0.2.1", "evil.test", false},
+		{NULL, "192.0.2.1", "api.test", false},
+		{NULL, "192.0.2.7", "192.0.2.7", true},
+		{"evil.test", "192.0.2.7", "192.0.2.7", false},
+	};
+	scoped(secrets) struct secrets *set = make();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped_str struct str in = {0};
+		struct http_drive d = {.step = 1000};
+		struct http_setup setup = {.tls = true,
+			.verified = true,
+			.name = cases[i].name,
+			.address = cases[i].address,
+			.port = 443,
+			.body_limit = 1000,
+			.secrets = set,
+			.hooks = &http_drive_hooks,
+			.arg = &d};
+
+		http_machine_new(&setup, &d.machine);
+		str_printf(
+			&in, "GET / HTTP/1.1\r\nHost: %s\r\nX: " STAND_S "\r\n\r\n", cases[i].host);
+		http_drive_send(&d, MACHINE_CLIENT, str_slice(&in));
+		str_putc(&d.got[MACHINE_SERVER], '\0');
+		assert_int_equal(strstr(d.got[MACHINE_SERVER].p, SHORT) != NULL, cases[i].goes);
+		assert_int_equal(strstr(d.log.p, "misuse SHORT") != NULL, !cases[i].goes);
+		http_drive_done(&d);
+	}
+}
+
 /* A stand-in in a body on its way elsewhere: what completes it is not sent, the client reads why, the body that
  * was sent is told of as cut. */
 static void test_misuse_in_body(void **state)
@@ -392,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_no_delay),
 		cmocka_unit_test(test_refused_lists),
 		cmocka_unit_test(test_exchanges),
+		cmocka_unit_test(test_host_is_only_a_word),
 		cmocka_unit_test(test_misuse_in_body),
 	};
 
