@@ -338,7 +338,7 @@ static void test_bad_heads(void **state)
 	has(&w.program.log, "1 reset 2\n");
 	has(&w.program.log, "3 :status=200\n");
 	has(&w.d.log, "refused 400  - host=- [protocol] the head of a request was malformed or too "
-	              "long\n");
+		      "long\n");
 	assert_null(strstr(w.server.log.p, " x=y"));
 	finish(&w);
 }

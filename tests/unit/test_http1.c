@@ -110,7 +110,7 @@ static const struct row responses[] = {
 	{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "200 [hi]\n"},
 	{"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", "200 []\n"},
 	{"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\nHTTP/1.1 304 N\r\nContent-Length: "
-         "9\r\n\r\n",
+	 "9\r\n\r\n",
 		"100 []\n204 []\n304 []\n"},
 	{"HTTP/1.1 200 OK\r\n\r\nto the end", "200 [to the end]\n"},
 	{"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabcHTTP/1.1 200 OK\r\n\r\n",
