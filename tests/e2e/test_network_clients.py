@@ -409,3 +409,60 @@ dpkg-query -W 'tiny[0-9]*' | wc -l
 	assert done.lines == [str(len(names))], done
 	assert sum(entry['path'].endswith('.deb') for entry in site.world.log('site')) == len(names)
 	agree(done, site)
+
+
+RELAY = '''
+import socket, threading
+listener = socket.create_server(('127.0.0.1', 3999))
+print('ready', flush=True)
+def pipe(source, sink):
+	try:
+		while data := source.recv(9999):
+			sink.sendall(data)
+		sink.shutdown(socket.SHUT_WR)
+	except OSError:
+		pass
+while True:
+	client = listener.accept()[0]
+	upstream = socket.create_connection(('allowed.test', 80))
+	for pair in ((client, upstream), (upstream, client)):
+		threading.Thread(target=pipe, args=pair, daemon=True).start()
+'''
+
+
+def test_relay_inside_and_friends_outside(online, world):
+	"""Judged by where a request is to go, whoever carries it: a relay of the program's own to an allowed host, and that
+	host's word."""
+	(online.cwd / 'relay.py').write_text(RELAY)
+	done = online.sh('''
+/usr/bin/python3 relay.py > ready & relay=$!
+until grep -q ready ready; do sleep .05; done
+get() { curl -sS -m 10 -o /dev/null -w '%{http_code} %{http_connect}\\n' "$@" 2>/dev/null; }
+get -x http://127.0.0.1:3999 http://denied.test/
+get -x http://127.0.0.1:3999 https://denied.test/
+get -x http://127.0.0.1:3999 http://allowed.test/through
+get -L 'http://allowed.test/redirect?http://denied.test/'
+kill $relay
+''', options=(*world.net, '--allow', 'allowed.test', '-w', str(online.cwd)))
+	assert done.lines == ['403 000', '000 403', '200 000', '403 000'], done
+	assert [entry['path'] for entry in world.log('http')] == ['/through', '/redirect?http://denied.test/']
+	assert not [entry for entry in world.log('dns') if 'denied' in entry['name']]
+	refused = [event for event in done.record.events('net.refused') if event['stage'] == 'http']
+	assert [(event['host'], event['method']) for event in refused] == [('denied.test', 'GET'), ('denied.test', 'CONNECT'),
+		('denied.test', 'GET')]
+	programs = {node['pid']: node['path'] for node in done.record.nodes()}
+	assert [programs[event['pid']].split('/')[-1][:6] for event in refused] == ['python', 'python', 'curl']
+
+
+def test_other_bytes_on_ports_of_http(online, world):
+	"""To an allowed host: passed on as they are and counted, at 443 too; never where only requests are allowed."""
+	script = '''
+for port in 80 443; do printf 'SSH-2.0-x\\r\\n' | nc -N -w 3 allowed.test $port >/dev/null; done
+'''
+	done = online.sh(script, options=(*world.net, '--allow', 'allowed.test'))
+	flows = [(flow['port'], flow['bytes_out'], flow.get('tls')) for flow in done.record.events('net.flow')]
+	told = {event['port'] for event in done.record.events('net.refused') if event['stage'] != 'dns'}
+	assert {port for port, sent, _ in flows if sent == 11} | told == {80, 443}, (flows, told)
+	done = online.sh(script, options=(*world.net, '--allow', 'GET allowed.test/**'))
+	assert len([event for event in done.record.events('net.refused') if event['stage'] != 'dns']) == 2, done
+	assert all(flow.get('failed') for flow in done.record.events('net.flow'))
