@@ -62,7 +62,7 @@ worker_processes 1;
 events {{ worker_connections 256; }}
 http {{
 	log_format line escape=json '{{"method": "$request_method", "path": "$request_uri", "protocol": "$server_protocol", '
-		'"status": $status, "sent": $body_bytes_sent, "body": "$content_length", "connection": $connection, "end": "$request_completion"}}';
+		'"status": $status, "sent": $body_bytes_sent}}';
 	access_log {folder}/access.log line;
 	client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
 	uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
@@ -116,7 +116,8 @@ curl -L $base/old -o /dev/null -w '%{http_code} %{num_redirects}\\n'
 head -c 1000000 /dev/zero | curl --data-binary @- $base/up -o /dev/null -w '%{http_code}\\n'
 head -c 1000000 /dev/zero | curl -T - $base/up -o /dev/null -w '%{http_code}\\n'
 head -c 6000000 /dev/zero | curl --data-binary @- $base/up -o /dev/null -w '%{http_code}\\n'
-curl -Z --parallel-immediate $(for i in $(seq 60); do echo "-o /dev/null $base/page.txt?$i"; done) -w '%{http_code}\\n' | sort | uniq -c | tr -s ' '
+curl -Z --parallel-immediate $(for i in $(seq 60); do echo "-o /dev/null $base/page.txt?$i"; done) -w '%{http_code}\\n' |
+	sort | uniq -c | tr -s ' '
 done; done
 ''', options=allow(world))
 	once = [hashlib.sha256(text.encode()).hexdigest() + '  -', 'page', '200', '304', '200 1', '200', '200', '413', ' 60 200']
@@ -137,7 +138,9 @@ done; done
 def test_refused_upload_is_told_to_the_program(online, world, calls):
 	"""The answer comes while the request is still sent, and is not lost behind its reset."""
 	script = f'''
-for i in 1 2 3 4 5; do head -c 6000000 /dev/zero | curl -sS --data-binary @- {calls['https']}/t.T/Sum -w ' %{{http_code}} %{{http_version}}\\n'; done
+for i in 1 2 3 4 5; do
+	head -c 6000000 /dev/zero | curl -sS --data-binary @- {calls['https']}/t.T/Sum -w ' %{{http_code}} %{{http_version}}\\n'
+done
 '''
 	done = online.sh(script, options=(*world.net, '--allow', 'GET allowed.test/**'))
 	assert done.lines[1::2] == [' 403 2'] * 5 and all('Retrying will not help' in line for line in done.lines[::2]), done
