@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway beside a direct connection over loopback, squid (with ssl-bump), mitmproxy, slirp4netns and pasta."""
+"""The gateway beside a direct connection over loopback, squid (with ssl-bump), mitmproxy and slirp4netns."""
 import os
 import subprocess
 
@@ -12,7 +12,6 @@ SLOW_N = 300  # requests where a peer makes some hundred a second
 FAST_N = 4000
 NAME = 'bench.test'
 TIMEOUT_S = 30
-PASTA = ['pasta', '-q', '--config-net', '-a', '10.9.9.2', '-n', '24', '-g', '10.9.9.1', '--']
 GOALS = {'http': 2.0, 'https': 1.5, 'new_http': 2.0, 'new_https': 2.0}
 
 CONNECTS = '''
@@ -81,7 +80,6 @@ def relay(box, iperf):
 				'direct': lambda: output_of(web.iperf('127.0.0.1', iperf.port, down)),
 				'cloche': lambda: inside(box, web.iperf(NAME, iperf.port, down)),
 				'slirp4netns': lambda: slirp.run(web.iperf('10.0.2.2', iperf.port, down)),
-				'pasta': lambda: output_of([*PASTA, *web.iperf('10.9.9.1', iperf.port, down)]),
 			}, web.gigabits, ('direct', 'cloche'))
 			yield {'part': f'bulk_{direction}', **{f'{name}_gbit': round(value, 2) for name, value in middle.items()},
 				'ratio': ratio(middle['cloche'], middle['direct']), 'goal': 0.5, **missing}
