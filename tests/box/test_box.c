@@ -58,12 +58,10 @@ static int open_init(void)
 static int box_create(struct box *box)
 {
 	scoped_fd int init_fd = open_init();
-	struct sandbox_config config = {.id = box->id,
-		.spec = &box->spec,
-		.state_dir = state,
-		.init_fd = init_fd,
-		.trust_fd = -1};
+	struct sandbox_config config = {.id = box->id, .spec = &box->spec, .state_dir = state};
 
+	config.init_fd = init_fd;
+	config.trust_fd = -1;
 	assert_true(init_fd >= 0);
 	id_new("sb", box->id);
 	box->dir = mem_printf("%s/sandboxes/%s", state, box->id);
