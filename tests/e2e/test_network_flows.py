@@ -106,6 +106,7 @@ print(hashlib.sha256(b'\\0' + data).hexdigest(), sock.makefile().read().strip())
 
 def test_server_speaks_first(world, online, serve):
 	serve('''
+import socket
 listener = socket.create_server(('203.0.113.10', 2525))
 print('ready', flush=True)
 while True:
@@ -115,6 +116,7 @@ while True:
 	sock.close()
 ''')
 	code = '''
+import socket
 sock = socket.create_connection(('203.0.113.10', 2525))
 print(sock.recv(100))
 sock.sendall(b'HELO x\\r\\n')
@@ -138,6 +140,7 @@ while True:
 	sock.close()
 ''')
 	code = '''
+import socket
 sock = socket.create_connection(('203.0.113.10', 2526))
 sock.sendall(b'\\1')
 try:
@@ -158,6 +161,7 @@ except OSError as error:
 def test_slow_reader_gets_it_all(world, online, serve):
 	"""Both ends have said all they say, and a part still waits for the program to read it."""
 	serve('''
+import socket
 listener = socket.create_server(('203.0.113.10', 2527))
 print('ready', flush=True)
 while True:
@@ -208,6 +212,7 @@ print(sock.recv(12))
 
 def test_version_6(world, online, serve):
 	serve('''
+import socket
 listener = socket.create_server(('2001:db8::10', 8006), family=socket.AF_INET6)
 sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 sock.bind(('2001:db8::10', 8007))
@@ -219,6 +224,7 @@ data, peer = sock.recvfrom(100)
 sock.sendto(data.upper(), peer)
 ''')
 	code = '''
+import socket
 stream = socket.create_connection(('2001:db8::10', 8006))
 stream.sendall(b'\\1six')
 print(stream.recv(100))
@@ -243,6 +249,7 @@ except OSError as error:
 def test_datagrams(world, online, serve):
 	"""Answers come from where was asked, a closed port and QUIC are refused."""
 	serve('''
+import socket
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sock.bind(('203.0.113.10', 9999))
 print('ready', flush=True)
@@ -251,6 +258,7 @@ while True:
 	sock.sendto(b'%d' % len(data), peer)
 ''')
 	code = '''
+import socket
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sock.settimeout(5)
 for n in (50, 1, 20000):
@@ -336,6 +344,7 @@ while True:
 	sandbox = online.create('--trace', *open_net(world))
 	try:
 		code = '''
+import socket
 socks = []
 for _ in range(40):
 	sock = socket.create_connection(('203.0.113.10', 7070))
@@ -418,6 +427,7 @@ def test_gateway_dies(world, online):
 	try:
 		assert sandbox.sh('curl -sS -o /dev/null http://allowed.test/').code == 0
 		code = '''
+import socket
 sock = socket.create_connection(('allowed.test', 18081))
 print('up', flush=True)
 try:
