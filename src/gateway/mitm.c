@@ -354,6 +354,11 @@ const struct machine_ops mitm_machine = {.take = mitm_take,
 	.error = mitm_broken,
 	.free = mitm_free};
 
+bool mitm_is_opening(const struct mitm *m)
+{
+	return m->state == SERVER_HELLO || m->state == CLIENT_HELLO;
+}
+
 const char *mitm_error(const struct mitm *m)
 {
 	return m->error;
