@@ -178,6 +178,15 @@ int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
 	return fds[part];
 }
 
+uint64_t netcatch_lost(const struct netcatch *netcatch)
+{
+	const uint32_t only = 0;
+	uint64_t lost = 0;
+
+	(void)kmap_find(netcatch->object.maps[NETCATCH_MAP_lost], &only, &lost); /* it is there */
+	return lost;
+}
+
 /* What comes in meanwhile is bounded: nobody but the kernel half enters anything, and each map has room for so much. */
 static void empty(int map_fd, size_t max)
 {

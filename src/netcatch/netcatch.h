@@ -9,6 +9,8 @@
 #ifndef NETCATCH_NETCATCH_H
 #define NETCATCH_NETCATCH_H
 
+#include <stdint.h>
+
 #include "util/err.h"
 #include "util/scoped.h"
 
@@ -47,6 +49,9 @@ enum netcatch_part {
 	NETCATCH_N_PARTS
 };
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part);
+
+/* How many refusals and listeners could not be told so far: the ring was full. */
+uint64_t netcatch_lost(const struct netcatch *netcatch);
 
 /* Forgets what a gateway that is gone had entered: flows are held again, nothing is refused before it was judged anew. */
 void netcatch_reset(struct netcatch *netcatch);

@@ -24,7 +24,8 @@ enum netcatch_socket {
 #define NETCATCH_DNS_PORT         53
 
 /* X(name, type, flags, bytes of a key, bytes of a value, entries). users: who last connected or sent with a socket; it
- * goes with the socket, so that nothing inside can fill it up. */
+ * goes with the socket, so that nothing inside can fill it up. lost: how many records that nobody sends again found no
+ * room in the ring. */
 #define NETCATCH_MAPS(X) \
 	X(sockets, SOCKMAP, 0, 4, 8, NETCATCH_N_SOCKETS) \
 	X(flows, HASH, BPF_F_NO_PREALLOC, sizeof(struct netcatch_key), 4, NETCATCH_FLOWS_MAX) \
@@ -33,6 +34,7 @@ enum netcatch_socket {
 	X(refused, HASH, BPF_F_NO_PREALLOC, sizeof(struct netcatch_target), 4, \
 		NETCATCH_REFUSED_MAX) \
 	X(ring, RINGBUF, 0, 0, 0, NETCATCH_RING_BYTES) \
+	X(lost, ARRAY, 0, 4, 8, 1) \
 	X(users, SK_STORAGE, BPF_F_NO_PREALLOC, 4, sizeof(struct netcatch_owner), 0)
 
 /* X(function, its type, its attach type) */

@@ -42,6 +42,7 @@ struct network {
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
 	int64_t started_ns;
+	uint64_t lost; /* told of what the kernel half could not tell */
 	struct event_line *line;
 };
 
@@ -271,12 +272,29 @@ void network_end_exec(struct supervisor *sup, uint64_t cgroup_id)
 		exec_names_end(sup->network->names, cgroup_id);
 }
 
+static void say_lost(struct supervisor *sup)
+{
+	struct network *network = sup->network;
+	uint64_t lost = netcatch_lost(network->netcatch);
+	struct event ev = {.kind = EVENT_TRACE_DROPPED};
+
+	if (lost == network->lost || !(sup->spec->trace & SPEC_TRACE_NETWORK))
+		return;
+	event_set(&ev, count, (int64_t)(lost - network->lost));
+	event_set_text(&ev, source_lost, "network");
+	network->lost = lost;
+	recorder_emit_now(sup->recorder, &ev);
+	if (sup->spec->on_loss == SPEC_ON_LOSS_STOP)
+		supervisor_end(sup, "events were lost (--on-loss stop)");
+}
+
 static bool settle(struct supervisor *sup, int deadline_ms)
 {
 	struct network *network = sup->network;
 
 	if (!network || !network->is_open)
 		return true;
+	say_lost(sup);
 	if (!network->gateway && !is_used(network))
 		return true;
 	if (!network->gateway && network->ios[0])

@@ -466,3 +466,28 @@ def test_gateway_that_is_killed_leaves_no_refusal_behind(open_box):
 	wait_for(lambda: [event['what'] for event in box.record.events('net.gateway')][-1] == 'died', 'its death in the record')
 	assert request(box, request='net-rules', replace=True, deny=[])['network']['deny'] == []
 	assert reach(box, UPSTREAM, RAW) == 'ok'
+
+
+def test_refusals_that_found_no_room_are_counted_to_the_last_one(open_box):
+	box = open_box()
+	flood = INSIDE + '''
+for _ in range(int(sys.argv[1])):
+	assert reach('10.1.2.3', 8080) == 'EACCES'
+'''
+	assert box.exec(PYTHON, '-c', INSIDE + "print(reach('10.1.2.3', 8080))").out == 'ECONNREFUSED\n'  # judged once
+	[gateway] = gateways_of(box)
+	os.kill(gateway, signal.SIGSTOP)
+	try:
+		assert box.exec(PYTHON, '-c', flood, '5000').code == 0
+	finally:
+		os.kill(gateway, signal.SIGCONT)
+	box.sh('true')
+
+	def told():
+		return [event for event in box.record.events('net.refused') if event['address'] == '10.1.2.3']
+
+	[lost] = box.record.events('trace.dropped')
+	assert lost['source_lost'] == 'network' and lost['count'] > 0
+	wait_for(lambda: len(told()) + lost['count'] == 5001, 'what found room to be told')
+	show = box.record.show()
+	assert (show['complete'], show['dropped']) == (False, lost['count'])

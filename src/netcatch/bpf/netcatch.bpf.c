@@ -293,13 +293,25 @@ static __always_inline bool is_refused(const struct netcatch_key *key)
 	return bpf_map_lookup_elem(MAP_OF(refused), &target);
 }
 
+/* A refusal or a listener that could not be told: never unseen in silence. */
+static __always_inline void count_lost(void)
+{
+	__u32 only = 0;
+	__u64 *n = bpf_map_lookup_elem(MAP_OF(lost), &only);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
 static __always_inline void tell_refused(
 	const struct netcatch_key *key, const struct netcatch_owner *owner)
 {
 	struct netcatch_record *record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
 
-	if (!record)
+	if (!record) {
+		count_lost();
 		return;
+	}
 	record->kind = NETCATCH_REFUSED;
 	record->len = 0;
 	record->ns = bpf_ktime_get_ns();
@@ -462,8 +474,10 @@ int netcatch_listen(struct bpf_sock_ops *ctx)
 	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB)
 		return LET_GO;
 	record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
-	if (!record)
+	if (!record) {
+		count_lost();
 		return LET_GO;
+	}
 	__builtin_memset(&record->key, 0, sizeof(record->key));
 	__builtin_memset(&record->owner, 0, sizeof(record->owner));
 	record->kind = NETCATCH_LISTEN;
