@@ -27,7 +27,8 @@ struct dns_work {
 	struct dns_query query;
 	struct policy_answer verdict;
 	struct resolver_ask *ask;
-	bool *is_over; /* while dns_work_start() runs: to tell it */
+	bool *is_over;   /* while dns_work_start() runs: to tell it */
+	bool is_counted; /* among the gateway's questions */
 };
 
 static const uint16_t passed_types[] = {DNS_A, DNS_AAAA, DNS_CNAME, DNS_MX, DNS_TXT, DNS_SRV,
@@ -65,6 +66,8 @@ void dns_work_cancel(struct dns_work *work)
 	resolver_cancel(work->ask);
 	if (work->is_over)
 		*work->is_over = true;
+	if (work->is_counted)
+		gateway_count_question(work->gw, true);
 	free(work);
 }
 
@@ -342,5 +345,7 @@ struct dns_work *dns_work_start(
 	if (is_over)
 		return NULL;
 	work->is_over = NULL;
+	work->is_counted = true;
+	gateway_count_question(gw, false);
 	return work;
 }

@@ -27,6 +27,7 @@
 
 #define FLOWS_MAX     16384
 #define FDS_OF_A_FLOW 2
+#define FLUSH_NS      (80 * CLOCK_NS_PER_MS) /* less than the supervisor waits for a flush */
 #define BURST_NS      (61 * CLOCK_NS_PER_S)
 #define BODY_SPARE    (32u << 20)
 #define FDS_BESIDE    1024 /* UDP flows, resolvers, pipes and what is always open */
@@ -90,18 +91,45 @@ static void set_rules(struct gateway *gw, struct slice json)
 	tell_rules(gw, &network);
 }
 
-/* All that could be read when it was asked for is in events. */
-static void on_flushed(void *ctx)
+static void answer_flushes(struct gateway *gw)
 {
-	struct gateway *gw = ctx;
 	uint64_t id;
 
+	poller_timer_stop(gw->poller, &gw->flush_timer);
+	gw->flush_waits = false;
 	for (size_t at = 0; at < gw->flushes.len; at += sizeof(id)) {
 		memcpy(&id, gw->flushes.p + at, sizeof(id));
 		channel_frame(
 			gw->channel, &(struct gateway_frame){.type = GATEWAY_FLUSHED, .id = id});
 	}
 	str_reset(&gw->flushes);
+}
+
+static void on_flush_due(void *ctx)
+{
+	answer_flushes(ctx);
+}
+
+/* All that could be read when it was asked for is in events, but for names whose answers are under way: a program that
+ * asks and ends has asked all the same. They are given a while, not for ever, since others may go on asking. */
+static void on_flushed(void *ctx)
+{
+	struct gateway *gw = ctx;
+
+	if (gw->n_questions == 0) {
+		answer_flushes(gw);
+	} else if (!gw->flush_waits) {
+		gw->flush_waits = true;
+		gw->flush_timer = (struct poller_timer){.on_time = on_flush_due, .ctx = gw};
+		poller_timer_set(gw->poller, &gw->flush_timer, FLUSH_NS);
+	}
+}
+
+void gateway_count_question(struct gateway *gw, bool is_over)
+{
+	gw->n_questions += is_over ? (size_t)-1 : 1;
+	if (gw->n_questions == 0 && gw->flush_waits)
+		poller_when_idle(gw->poller, on_flushed, gw);
 }
 
 static void on_frame(struct gateway *gw, const struct gateway_frame *frame)

@@ -42,6 +42,9 @@ struct gateway {
 	struct dns_streams *dns_streams;
 	struct dns_burst *bursts;
 	struct str flushes; /* ids that are to be answered when nothing is left to do */
+	struct poller_timer flush_timer;
+	bool flush_waits;   /* for questions that are under way */
+	size_t n_questions; /* of names, asked outside and not answered yet */
 	struct poller_timer burst_timer;
 	struct udp_flows *udp;
 	struct owners *owners;
@@ -55,6 +58,9 @@ struct gateway {
 	size_t n_flows, flows_max; /* TCP flows that hold or may soon hold descriptors */
 	char chunk[GATEWAY_CHUNK]; /* for bytes that are passed on at once */
 };
+
+/* A question went outside, or is over. */
+void gateway_count_question(struct gateway *gw, bool is_over);
 
 /* A new flow's number. */
 int64_t gateway_flow_number(struct gateway *gw);
