@@ -125,7 +125,7 @@ static size_t find_execs(void *data, struct slice path, struct slice *ret, size_
 	size_t n = 0;
 
 	for (; e && n < max && n < e->execs.n; n++)
-		ret[n] = file_table_exec(w->table, e->execs.ids[n]);
+		ret[n] = file_table_execs(w->table)[e->execs.ids[n]];
 	return n;
 }
 

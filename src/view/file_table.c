@@ -340,7 +340,7 @@ const struct file_entry *file_table_find(const struct file_table *table, struct 
 	return map_find(table->entries, path);
 }
 
-struct slice file_table_exec(const struct file_table *table, int64_t id)
+const struct slice *file_table_execs(const struct file_table *table)
 {
-	return table->execs[id];
+	return table->execs;
 }

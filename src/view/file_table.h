@@ -28,7 +28,7 @@ struct file_entry {
 	bool read, written, created, deleted, replaced, denied, mode_changed, directory, unresolved;
 	struct idset
 		processes; /* pids, and after file_table_settle() those who wrote what was moved here */
-	struct idset execs; /* for file_table_exec() */
+	struct idset execs; /* for file_table_execs() */
 };
 
 struct file_table;
@@ -47,8 +47,8 @@ size_t file_table_settle(struct file_table *table);
 const struct file_entry *file_table_get(const struct file_table *table, size_t i);
 const struct file_entry *file_table_find(
 	const struct file_table *table, struct slice path); /* noise too; NULL */
-struct slice file_table_exec(
-	const struct file_table *table, int64_t id); /* an id of file_entry.execs */
+const struct slice *file_table_execs(
+	const struct file_table *table); /* an id of file_entry.execs */
 
 /* `files --json`. */
 void file_table_json(struct file_table *table, struct str *out);

@@ -10,23 +10,6 @@ static void write_path(struct jsonw *j, const char *key, struct slice path)
 		jsonw_knull(j, key);
 }
 
-static void write_who(
-	struct jsonw *j, const struct file_table *table, const struct file_entry *entry)
-{
-	jsonw_key(j, "processes");
-	jsonw_array(j);
-	for (uint32_t i = 0; i < entry->processes.n; i++)
-		jsonw_int(j, entry->processes.ids[i]);
-	jsonw_array_end(j);
-	jsonw_key(j, "execs");
-	jsonw_array(j);
-	for (uint32_t i = 0; i < entry->execs.n; i++)
-		jsonw_slice(j, file_table_exec(table, entry->execs.ids[i]));
-	jsonw_array_end(j);
-	if (entry->processes.is_cut || entry->execs.is_cut)
-		jsonw_kbool(j, "processes_cut", true);
-}
-
 static void write_entry(
 	struct jsonw *j, const struct file_table *table, const struct file_entry *entry)
 {
@@ -44,7 +27,7 @@ static void write_entry(
 	jsonw_kbool(j, "directory", entry->directory);
 	if (entry->unresolved)
 		jsonw_kbool(j, "path_unresolved", true);
-	write_who(j, table, entry);
+	idset_write_who(j, &entry->processes, &entry->execs, file_table_execs(table));
 	jsonw_object_end(j);
 }
 

@@ -55,3 +55,20 @@ void idset_add_all(struct idset *set, const struct idset *from)
 		idset_add(set, from->ids[i]);
 	set->is_cut |= from->is_cut;
 }
+
+void idset_write_who(struct jsonw *j, const struct idset *processes, const struct idset *execs,
+	const struct slice *exec_names)
+{
+	jsonw_key(j, "processes");
+	jsonw_array(j);
+	for (uint32_t i = 0; i < processes->n; i++)
+		jsonw_int(j, processes->ids[i]);
+	jsonw_array_end(j);
+	jsonw_key(j, "execs");
+	jsonw_array(j);
+	for (uint32_t i = 0; i < execs->n; i++)
+		jsonw_slice(j, exec_names[execs->ids[i]]);
+	jsonw_array_end(j);
+	if (processes->is_cut || execs->is_cut)
+		jsonw_kbool(j, "processes_cut", true);
+}

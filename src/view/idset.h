@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/jsonw.h"
+
 #define IDSET_MAX 4096
 
 struct idset {
@@ -18,5 +20,9 @@ struct idset {
 void idset_done(struct idset *set);
 void idset_add(struct idset *set, int64_t id);
 void idset_add_all(struct idset *set, const struct idset *from);
+
+/* "processes" and "execs", the latter by their names, and "processes_cut" where there were more. */
+void idset_write_who(struct jsonw *j, const struct idset *processes, const struct idset *execs,
+	const struct slice *exec_names);
 
 #endif

@@ -463,7 +463,7 @@ const struct network_entry *network_table_get(const struct network_table *table,
 	return table->entries[i];
 }
 
-struct slice network_table_exec(const struct network_table *table, int64_t id)
+const struct slice *network_table_execs(const struct network_table *table)
 {
-	return table->execs[id];
+	return table->execs;
 }

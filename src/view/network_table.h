@@ -47,7 +47,7 @@ struct network_entry {
 	struct slice tls;               /* of the last flow that says */
 	struct network_secret *secrets; /* that were put in on the way there */
 	size_t n_secrets;
-	struct idset processes, execs; /* execs: for network_table_exec() */
+	struct idset processes, execs; /* execs: for network_table_execs() */
 	int64_t first_ns, first_ms;
 	uint64_t first_seq;
 	struct network_request *requests;
@@ -73,7 +73,7 @@ void network_table_add(struct network_table *table, const struct event *ev);
 /* Judges flows and sorts entries by their first event; returns how many there are. Those below do it first; more events may follow. */
 size_t network_table_settle(struct network_table *table);
 const struct network_entry *network_table_get(const struct network_table *table, size_t i);
-struct slice network_table_exec(const struct network_table *table, int64_t id);
+const struct slice *network_table_execs(const struct network_table *table);
 
 /* `net --json`. */
 void network_table_json(struct network_table *table, struct str *out);

@@ -61,23 +61,6 @@ static void write_secrets(struct jsonw *j, const struct network_entry *entry)
 	jsonw_array_end(j);
 }
 
-static void write_who(
-	struct jsonw *j, const struct network_table *table, const struct network_entry *entry)
-{
-	jsonw_key(j, "processes");
-	jsonw_array(j);
-	for (uint32_t i = 0; i < entry->processes.n; i++)
-		jsonw_int(j, entry->processes.ids[i]);
-	jsonw_array_end(j);
-	jsonw_key(j, "execs");
-	jsonw_array(j);
-	for (uint32_t i = 0; i < entry->execs.n; i++)
-		jsonw_slice(j, network_table_exec(table, entry->execs.ids[i]));
-	jsonw_array_end(j);
-	if (entry->processes.is_cut || entry->execs.is_cut)
-		jsonw_kbool(j, "processes_cut", true);
-}
-
 static void write_entry(
 	struct jsonw *j, const struct network_table *table, const struct network_entry *entry)
 {
@@ -98,7 +81,7 @@ static void write_entry(
 	jsonw_kint(j, "bytes_in", entry->bytes_in);
 	write_outcome(j, entry);
 	write_secrets(j, entry);
-	write_who(j, table, entry);
+	idset_write_who(j, &entry->processes, &entry->execs, network_table_execs(table));
 	jsonw_object_end(j);
 }
 

@@ -511,8 +511,10 @@ static void test_check_bind_mount(void **state)
 	char dir[] = "/tmp/cloche-spec-XXXXXX";
 	scoped_mem char *from = NULL, *to = NULL, *src = NULL, *src2 = NULL;
 
-	if (unshare(CLONE_NEWNS) < 0)
+	if (unshare(CLONE_NEWNS) < 0) {
+		print_message("skipped: a mount namespace of its own takes root\n");
 		skip();
+	}
 	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	assert_non_null(mkdtemp(dir));
 	make(dir, "state/records/deep");
