@@ -23,13 +23,16 @@ struct conn {
 	size_t sent; /* of out */
 	void *tag;
 	bool is_gone, wants_end;
-	int depth; /* inside a callback: not freed under it */
+	bool owes_drained; /* somebody was told that it is full, and waits */
+	int depth;         /* inside a callback: not freed under it */
 	bool is_freed;
 };
 
 static void update(struct conn *conn)
 {
-	loop_io_set(conn->io, conn->out.len > conn->sent ? LOOP_READ | LOOP_WRITE : LOOP_READ);
+	bool writes = conn->out.len > conn->sent || conn->owes_drained;
+
+	loop_io_set(conn->io, writes ? LOOP_READ | LOOP_WRITE : LOOP_READ);
 }
 
 static void release(struct conn *conn)
@@ -139,10 +142,12 @@ static void on_ready(void *ctx, unsigned what)
 	if (what & LOOP_READ)
 		read_in(conn);
 	if (!conn->is_freed && (what & LOOP_WRITE)) {
-		if (!push_out(conn))
+		if (!push_out(conn)) {
 			gone(conn);
-		else if (conn->out.len == 0)
+		} else if (conn->out.len == 0) {
+			conn->owes_drained = false;
 			conn->handler.on_drained(conn->handler.ctx, conn);
+		}
 	}
 	conn->depth--;
 	if (!conn->is_freed)
@@ -198,9 +203,12 @@ void conn_answer_error(struct conn *conn, int r, const struct err *err)
 	conn_send(conn, WIRE_JSON, str_slice(&out));
 }
 
-bool conn_is_full(const struct conn *conn)
+bool conn_is_full(struct conn *conn)
 {
-	return conn_queued(conn) > CONN_HIGH;
+	bool is_full = conn_queued(conn) > CONN_HIGH;
+
+	conn->owes_drained |= is_full;
+	return is_full;
 }
 
 size_t conn_queued(const struct conn *conn)

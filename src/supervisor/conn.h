@@ -25,9 +25,10 @@ void conn_send(struct conn *conn, enum wire_type type, struct slice payload);
 void conn_answer_ok(struct conn *conn,
 	struct slice members); /* {"ok":true, members...}; a JSON object or empty */
 void conn_answer_error(struct conn *conn, int r, const struct err *err);
-/* More than CONN_HIGH bytes wait for a slow client: stop making more until on_drained. */
+/* More than CONN_HIGH bytes wait for a slow client: stop making more until on_drained, which comes for certain then,
+ * whoever sends what waits. */
 #define CONN_HIGH (1u << 20)
-bool conn_is_full(const struct conn *conn);
+bool conn_is_full(struct conn *conn);
 size_t conn_queued(const struct conn *conn);
 /* Sends what is queued, waiting up to deadline_ms for a slow client: for the last words before the end. */
 void conn_finish(struct conn *conn, int deadline_ms);

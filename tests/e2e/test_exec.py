@@ -202,6 +202,17 @@ head -c {HUGE} /dev/zero | tr '\\0' x
 	assert memory_kb(supervisor) - before < 64 * 1024
 
 
+def test_both_streams_at_once_never_stand_still(box):
+	"""One stream may empty the queue to the client for which the other one waits."""
+	size, rounds = 8_000_000, 60
+	process = box.start('/bin/sh', '-c', f'''
+for i in $(seq {rounds}); do (head -c {size} /dev/zero >&2) & head -c {size} /dev/zero; wait; done
+''', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+	assert process.wait(60) == 0
+	[row] = box.record.rows()
+	assert (row['stdout_bytes'], row['stderr_bytes']) == (rounds * size, rounds * size)
+
+
 def test_output_is_never_cut_inside_a_character(box):
 	run = box.py("import sys; sys.stdout.write('a' + '\\u20ac' * 5000)")
 	row = run.record.row()
