@@ -17,12 +17,12 @@ static int misuse(struct http_turn *turn, uint64_t found, const char *where)
 	m.name = secrets_name(s->secrets, (unsigned)__builtin_ctzll(found));
 	s->hooks->on_misuse(s->arg, &m);
 	reason = mem_printf(
-		"The placeholder of the secret %s is in the request's %s, and its value may not go "
+		"The stand-in of the secret %s is in the request's %s, and its value may not go "
 		"there: "
 		"it is put in only on requests to the hosts it was given for, over verified TLS",
 		m.name, where);
 	if (turn->sent.seen) {
-		turn->error = "a secret's placeholder was on its way to where it must not go";
+		turn->error = "a secret's stand-in was on its way to where it must not go";
 		http_turn_report(turn);
 	}
 	http_turn_refuse(turn, 403, "secret", reason);

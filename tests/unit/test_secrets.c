@@ -411,7 +411,7 @@ static void test_misuse_in_body(void **state)
 			str_slice(&d.got[MACHINE_CLIENT]), "HTTP/1.1 403 Forbidden\r\n"));
 		assert_non_null(strstr(d.log.p, "misuse ONE other.test body\n"));
 		assert_non_null(strstr(d.log.p,
-			"error=a secret's placeholder was on its way to where it must not go\n"));
+			"error=a secret's stand-in was on its way to where it must not go\n"));
 		assert_non_null(strstr(d.log.p,
 			"refused 403 POST https://other.test/?q host=other.test [secret]"));
 		assert_true(d.machine.ops->wants_end(d.machine.self, MACHINE_SERVER));
