@@ -13,7 +13,8 @@
 #include "util/fdio.h"
 #include "util/log.h"
 
-#define FAILED 125
+#define FAILED      125
+#define FDS_AT_ONCE 1024 /* descriptors of some hundred flows */
 
 static void keep_only_ours(void)
 {
@@ -40,6 +41,7 @@ int main(int argc, char **argv)
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	keep_only_ours();
+	fdio_reserve(FDS_AT_ONCE);
 	if (gateway_main(&err) == 0)
 		return 0;
 	log_warn("%s", err.msg);

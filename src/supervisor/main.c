@@ -45,6 +45,7 @@ enum {
 #define PROBES_MAX  64
 #define FAILED      125
 #define READER_NICE (-15)
+#define FDS_AT_ONCE 512 /* descriptors of a sandbox with some execs */
 
 static int open_init(struct err *err)
 {
@@ -125,6 +126,7 @@ static int run(const char *id, const char *state_dir, const char *run_dir)
 
 	go_first();
 	keep_only_ours();
+	fdio_reserve(FDS_AT_ONCE);
 	config.seal_fd = if_open(SEAL_FD);
 	config.secrets_fd = if_open(SECRETS_FD);
 	config.trust_fd = if_open(TRUST_FD);

@@ -131,6 +131,14 @@ int fdio_fill_standard(void)
 	return 0;
 }
 
+void fdio_reserve(int n)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, n - 1);
+
+	if (fd >= 0)
+		close(fd);
+}
+
 int fdio_set_nonblock(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);

@@ -24,6 +24,9 @@ int fdio_set_nonblock(int fd, bool on);
 /* Where 0, 1 or 2 is not open, puts something there that refuses reading or writing just so: else the next
  * descriptor that is opened would be taken for it. For the first line of main(). */
 int fdio_fill_standard(void);
+/* Makes room for descriptors below n, as far as the limit goes. For a process that has one thread yet: in one with
+ * several, the kernel waits for every core, some 10 ms, whenever the table of descriptors has to grow. */
+void fdio_reserve(int n);
 
 /* One message with up to FDIO_MAX_FDS descriptors over a Unix socket. */
 #define FDIO_MAX_FDS 16
