@@ -82,10 +82,10 @@ def timed(command, **how):
 	return took
 
 
-def compiled(folder, source):
+def compiled(folder, source, *options):
 	"""Builds one C file beside its source and returns the program."""
 	(folder / 'main.c').write_text(source)
-	subprocess.run(['gcc', '-O2', '-o', folder / 'main', folder / 'main.c'], check=True)
+	subprocess.run(['gcc', '-O2', '-o', folder / 'main', folder / 'main.c', *options], check=True)
 	return folder / 'main'
 
 

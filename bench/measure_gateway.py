@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway beside a direct connection over loopback, squid (with ssl-bump), mitmproxy and slirp4netns."""
+import json
 import os
+import pathlib
 import subprocess
 
 import web
-from common import interleave, percentile, ratio
+from common import compiled, interleave, percentile, ratio
 from harness import PYTHON
 
 ROUNDS = 5
@@ -12,7 +14,7 @@ SLOW_N = 300  # requests where a peer makes some hundred a second
 FAST_N = 4000
 NAME = 'bench.test'
 TIMEOUT_S = 30
-GOALS = {'http': 2.0, 'https': 1.5, 'new_http': 2.0, 'new_https': 2.0}
+GOALS = {'http': 2.0, 'https': 1.5, 'new_http': 2.0, 'new_https': 2.0, 'resumed_https': 2.0}
 
 CONNECTS = '''
 import socket, sys, time
@@ -61,15 +63,23 @@ class Slirp:
 def compare(sides, value, needed):
 	"""The middle of each side's rounds, and why a peer has none: some cannot do everything, here or at all."""
 	missing = {}
-	for name, run in sides.items():
+
+	def attempt(name, run):
+		if name in missing:
+			return None
 		try:
-			run()
+			return value(run())
 		except (subprocess.SubprocessError, FileNotFoundError, RuntimeError) as error:
 			if name in needed:
 				raise
 			missing[name] = str(getattr(error, 'stderr', None) or error).strip()[-200:]
-	results = interleave(ROUNDS, **{name: lambda run=run: value(run()) for name, run in sides.items() if name not in missing})
-	return {name: percentile(values, 0.5) for name, values in results.items()}, {'missing': missing} if missing else {}
+			return None
+
+	for name, run in sides.items():
+		attempt(name, run)  # warms up
+	results = interleave(ROUNDS, **{name: lambda name=name, run=run: attempt(name, run) for name, run in sides.items()})
+	return {name: percentile(values, 0.5) for name, values in results.items() if name not in missing}, \
+		{'missing': missing} if missing else {}
 
 
 def relay(box, iperf):
@@ -86,19 +96,34 @@ def relay(box, iperf):
 
 
 def requests(box, server, squid, mitm):
-	"""Requests a second, HTTP and HTTPS, on kept connections and on a new one for each."""
-	for part, scheme, port, kept in (('http', 'http', server.port, True), ('https', 'https', server.tls_port, True),
-			('new_http', 'http', server.port, False), ('new_https', 'https', server.tls_port, False)):
-		n = SLOW_N if part == 'new_https' else FAST_N
-		direct = f'{scheme}://127.0.0.1:{port}/page'
+	"""Requests a second over HTTP, on kept connections and on a new one for each."""
+	for part, kept in (('http', True), ('new_http', False)):
+		direct = f'http://127.0.0.1:{server.port}/page'
 		middle, missing = compare({
-			'direct': lambda: output_of(web.ab(direct, n, kept)),
-			'cloche': lambda: inside(box, web.ab(f'{scheme}://{NAME}/page', n, kept)),
-			'squid': lambda: output_of(web.ab(direct, n, kept, squid.port)),
+			'direct': lambda: output_of(web.ab(direct, FAST_N, kept)),
+			'cloche': lambda: inside(box, web.ab(f'http://{NAME}/page', FAST_N, kept)),
+			'squid': lambda: output_of(web.ab(direct, FAST_N, kept, squid.port)),
 			'mitmproxy': lambda: output_of(web.ab(direct, SLOW_N, kept, mitm.port)),
 		}, web.rate, ('direct', 'cloche', 'squid'))
 		yield {'part': part, **{f'{name}_per_s': round(value) for name, value in middle.items()},
 			'ratio': ratio(middle['cloche'], middle['squid']), 'goal': GOALS[part], **missing}
+
+
+def tls_requests(box, program, server, squid, verified, mitm):
+	"""The same over HTTPS. squid answers before it knows upstream's certificate, squid_verified and the others do not."""
+	for part, how, n in (('https', 'kept', FAST_N), ('new_https', 'new', SLOW_N), ('resumed_https', 'resumed', SLOW_N)):
+		def through(peer, n=n, how=how):
+			return output_of(web.load(program, peer.ca, '127.0.0.1', server.tls_port, how, n, None if peer is server else peer.port))
+		middle, missing = compare({
+			'direct': lambda: through(server),
+			'cloche': lambda how=how, n=n: inside(box, web.load('/load/main', 'none', NAME, 443, how, n)),
+			'squid': lambda: through(squid),
+			'squid_verified': lambda: through(verified),
+			'mitmproxy': lambda: through(mitm, SLOW_N),
+		}, lambda output: json.loads(output)['per_s'], ('direct', 'cloche', 'squid'))
+		yield {'part': part, **{f'{name}_per_s': round(value) for name, value in middle.items()},
+			'ratio': ratio(middle['cloche'], middle['squid']), 'goal': GOALS[part],
+			**({'ratio_verified': ratio(middle['cloche'], middle['squid_verified'])} if 'squid_verified' in middle else {}), **missing}
 
 
 def connects(box, server):
@@ -110,10 +135,16 @@ def connects(box, server):
 
 
 def measure(bench):
-	with web.Web(bench.folder / 'web') as server, web.Iperf() as iperf, web.Squid(bench.folder / 'squid', server) as squid, \
+	place = bench.folder / 'load'
+	place.mkdir()
+	program = compiled(place, (pathlib.Path(__file__).parent / 'load.c').read_text(), '-D_GNU_SOURCE', '-pthread', '-lssl', '-lcrypto')
+	with web.Web(bench.folder / 'web') as server, web.Iperf() as iperf, \
+			web.Squid(bench.folder / 'squid', server, web.BUMP_EARLY) as squid, \
+			web.Squid(bench.folder / 'verified', server, web.BUMP_VERIFIED) as verified, \
 			web.Mitmproxy(bench.folder / 'mitm', server) as mitm:
 		box = bench.sandbox('--trace', '--net', 'open', '--upstream-ca', str(server.ca), '--host-map', f'{NAME}:80=127.0.0.1:{server.port}',
-			'--host-map', f'{NAME}:443=127.0.0.1:{server.tls_port}', '--host-map', f'{NAME}=127.0.0.1')
+			'--host-map', f'{NAME}:443=127.0.0.1:{server.tls_port}', '--host-map', f'{NAME}=127.0.0.1', '-m', f'{place}:/load:ro')
 		yield from relay(box, iperf)
 		yield from requests(box, server, squid, mitm)
+		yield from tls_requests(box, program, server, squid, verified, mitm)
 		yield from connects(box, server)

@@ -100,10 +100,16 @@ class Iperf(Service):
 		return self
 
 
+# What squid does with TLS. The first answers the client before it has seen upstream's certificate, and takes a connection
+# to upstream that it kept: less work than is asked of the gateway. The other verifies first, as the gateway does.
+BUMP_EARLY = 'ssl_bump peek step1\nssl_bump bump all'
+BUMP_VERIFIED = 'ssl_bump peek step1\nssl_bump stare step2\nssl_bump bump step3'
+
+
 class Squid(Service):
 	"""squid with ssl-bump: reads HTTPS with certificates of its own, trusts the web server's CA."""
 
-	def __init__(self, folder, web):
+	def __init__(self, folder, web, bump):
 		self.folder = pathlib.Path(folder)
 		self.folder.mkdir()
 		self.folder.parent.chmod(0o711)  # it runs as a user of its own
@@ -112,12 +118,16 @@ class Squid(Service):
 			stdout=subprocess.DEVNULL)
 		subprocess.run(['chown', '-R', 'proxy', str(folder)], check=True)
 		(self.folder / 'both.pem').write_bytes(web.ca.read_bytes() + (web.folder / 'ca.key').read_bytes())
+		self.ca = web.ca
+		(self.folder / 'hosts').write_text('127.0.0.1 bench.test\n')
 		(self.folder / 'squid.conf').write_text(f'''
+hosts_file {folder}/hosts
 http_port 127.0.0.1:{self.port} ssl-bump generate-host-certificates=on dynamic_cert_mem_cache_size=4MB cert={folder}/both.pem
 sslcrtd_program /usr/lib/squid/security_file_certgen -s {folder}/certs -M 4MB
 acl step1 at_step SslBump1
-ssl_bump peek step1
-ssl_bump bump all
+acl step2 at_step SslBump2
+acl step3 at_step SslBump3
+{bump}
 tls_outgoing_options cafile={web.ca}
 http_access allow all
 cache deny all
@@ -136,6 +146,7 @@ class Mitmproxy(Service):
 	def __init__(self, folder, web):
 		self.folder, self.web = folder, web
 		self.port = free_port()
+		self.ca = folder / 'mitmproxy-ca-cert.pem'
 
 	def command(self):
 		return ['mitmdump', '-q', '--listen-host', '127.0.0.1', '-p', str(self.port), '--set', f'confdir={self.folder}',
@@ -150,9 +161,14 @@ def ab(url, n, kept, proxy=None):
 def rate(output):
 	"""Requests a second, from what ab printed; a run in which one failed is none."""
 	lines = dict(line.split(':', 1) for line in output.splitlines() if ':' in line)
-	if int(lines['Failed requests']) != 0 or 'Non-2xx responses' in lines:
+	if int(lines['Failed requests']) != 0 or 'Non-2xx responses' in lines or lines['HTML transferred'].split()[0] == '0':
 		raise RuntimeError(f'requests failed:\n{output}')
 	return float(lines[RATE[:-1]].split()[0])
+
+
+def load(program, ca, address, port, how, n, proxy=None):
+	"""The same over HTTPS (load.c), for ab speaks TLS with a proxy itself: how is kept, new or resumed."""
+	return [str(program), str(ca), address, str(port), 'bench.test', how, str(n), *([str(proxy)] if proxy else [])]
 
 
 def iperf(host, port, is_down):
