@@ -23,6 +23,7 @@
 struct profile {
 	struct spec *spec;
 	const char *home; /* of the caller; "" where there is none */
+	struct spec_words models;
 };
 
 static bool is_name(const char *name)
@@ -70,6 +71,23 @@ static int add_secret(struct profile *p, const char *text, struct err *err)
 	return spec_network_parse_secret(text, net, err);
 }
 
+static int add_model(struct profile *p, const char *text, struct err *err)
+{
+	spec_words_add(&p->models, text);
+	return 0;
+}
+
+/* A model is sent again whatever the agent has read. A stand-in that it saw once would have every later request
+ * refused: it passes, for all secrets, those that the caller names among them. It is worth nothing there. */
+static void pass_to_models(struct profile *p)
+{
+	struct spec_network *net = &p->spec->network;
+
+	for (size_t i = 0; i < net->n_secrets; i++)
+		for (size_t k = 0; k < p->models.n; k++)
+			spec_words_add(&net->secrets[i].pass, p->models.items[k]);
+}
+
 /* With --net open everything public is allowed, and a rule would say more than that: private places of that name. */
 static int add_rule(struct profile *p, const char *text, struct err *err)
 {
@@ -105,8 +123,8 @@ static int tell(struct profile *p, const char *text, struct err *err)
 static const struct {
 	const char *key;
 	int (*add)(struct profile *p, const char *text, struct err *err);
-} keys[] = {{"folders", add_folder}, {"secrets", add_secret}, {"allow", add_rule},
-	{"env", add_variable}, {"tls", add_tls}, {"notes", tell}};
+} keys[] = {{"folders", add_folder}, {"secrets", add_secret}, {"models", add_model},
+	{"allow", add_rule}, {"env", add_variable}, {"tls", add_tls}, {"notes", tell}};
 
 static int add_list(struct profile *p, const char *key, const json_t *list, struct err *err)
 {
@@ -211,5 +229,7 @@ int agent_profile_apply(struct spec *spec, const char *name, const char *program
 	if (!spec->agent)
 		spec->agent = mem_dup(wanted);
 	r = add_all(&p, &text, err);
+	pass_to_models(&p);
+	spec_words_done(&p.models);
 	return r < 0 ? err_wrap(err, r, "agent profile '%s'", path.p) : 0;
 }

@@ -176,7 +176,8 @@ const struct option network_options[] = {
 		OPTION_CALL, .set = set_publish},
 	{"secret", 0, "NAME@HOST[,HOST]",
 		"the variable NAME holds a stand-in inside; its value goes to these hosts only, "
-		"inside TLS (,plain=yes: without, too)",
+		"inside TLS (,plain=yes: without, too); a request to another host that holds the "
+		"stand-in is refused (,pass=HOST: its body may hold it)",
 		OPTION_CALL, .set = set_secret},
 	{"secret-file", 0, "NAME=FILE",
 		"the value of a secret is in this file, not in the environment", OPTION_CALL,

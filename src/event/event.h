@@ -209,7 +209,8 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(response_body_sha256, response_body_sha256, text) \
 	X(response_body_blob, response_body_blob, text) \
 	X(upgrade, upgrade, text) \
-	X(secrets, secrets, list)
+	X(secrets, secrets, list) \
+	X(stand_ins, stand_ins, list)
 
 enum event_field {
 #define EVENT_FIELD_ENUM(json, name, type) EVENT_F_##name,

@@ -265,13 +265,20 @@ static void set_response(struct event *ev, const struct http_exchange *done, con
 		event_set_text(ev, response_body_blob, c->blob);
 }
 
+static struct event_list list_of(struct slice *items, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		items[i] = slice_of(names[i]);
+	return (struct event_list){.items = items, .n = n};
+}
+
 static void on_exchange(void *arg, const struct http_exchange *done)
 {
 	struct bridge *bridge = arg;
 	struct event ev = flow_head_event(&bridge->head, EVENT_NET_HTTP);
 	scoped_str struct str fields = {0}, response_fields = {0};
 	struct copied body, response;
-	struct slice *secrets = new0_n(struct slice, done->n_secrets + 1);
+	struct slice *names = new0_n(struct slice, done->n_secrets + done->n_stand_ins + 1);
 
 	copy_body(bridge, &done->body, &body);
 	copy_body(bridge, &done->response_body, &response);
@@ -291,16 +298,16 @@ static void on_exchange(void *arg, const struct http_exchange *done)
 	}
 	event_set(&ev, duration_ns, done->duration_ns);
 	event_set_text(&ev, upgrade, done->upgrade);
-	for (size_t i = 0; i < done->n_secrets; i++)
-		secrets[i] = slice_of(done->secrets[i]);
 	if (done->n_secrets)
-		event_set(&ev, secrets,
-			((struct event_list){.items = secrets, .n = done->n_secrets}));
+		event_set(&ev, secrets, list_of(names, done->secrets, done->n_secrets));
+	if (done->n_stand_ins)
+		event_set(&ev, stand_ins,
+			list_of(names + done->n_secrets, done->stand_ins, done->n_stand_ins));
 	event_set_text(&ev, error, done->error);
 	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
 	str_done(&body.base64);
 	str_done(&response.base64);
-	free(secrets);
+	free(names);
 }
 
 static void on_message(void *arg, const struct http_message *message)

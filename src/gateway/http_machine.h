@@ -42,7 +42,7 @@ struct http_answer {
 	bool refuse;
 	unsigned status; /* of the document; 0: 403 */
 	char rule[192];
-	char reason[384]; /* a sentence for an agent */
+	char reason[512]; /* a sentence for an agent */
 };
 
 struct http_refusal {
@@ -85,6 +85,8 @@ struct http_exchange {
 	const char *upgrade;        /* "websocket"; NULL */
 	const char *const *secrets; /* names of those put in */
 	size_t n_secrets;
+	const char *const *stand_ins; /* names of those whose stand-in the body took along */
+	size_t n_stand_ins;
 	const char *error; /* NULL: it ended as it should */
 };
 

@@ -194,10 +194,20 @@ void http_turn_problem(const struct http_turn *turn, struct str *out)
 					.reason = turn->answer.reason});
 }
 
+static size_t put_names(const struct http_turn *turn, uint64_t mask, const char **names)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; mask && i < SECRETS_MAX; i++)
+		if (mask >> i & 1)
+			names[n++] = secrets_name(turn->setup->secrets, i);
+	return n;
+}
+
 void http_turn_report(struct http_turn *turn)
 {
 	const struct http_setup *s = turn->setup;
-	const char *names[SECRETS_MAX];
+	const char *names[SECRETS_MAX], *stand_ins[SECRETS_MAX];
 	struct http_exchange x = {.protocol = turn->protocol,
 		.method = turn->method,
 		.url = turn->url.p,
@@ -221,9 +231,9 @@ void http_turn_report(struct http_turn *turn)
 		return;
 	turn->reported = true;
 	x.secrets = names;
-	for (unsigned i = 0; turn->used && i < SECRETS_MAX; i++)
-		if (turn->used >> i & 1)
-			names[x.n_secrets++] = secrets_name(s->secrets, i);
+	x.n_secrets = put_names(turn, turn->used, names);
+	x.stand_ins = stand_ins;
+	x.n_stand_ins = put_names(turn, turn->passed, stand_ins);
 	http_copy_view(&turn->sent, &x.body);
 	http_copy_view(&turn->got, &x.response_body);
 	s->hooks->on_exchange(s->arg, &x);

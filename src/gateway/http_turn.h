@@ -36,8 +36,9 @@ struct http_turn {
 	struct http_copy got;
 	int64_t started_ns;
 	const char *upgrade, *error;
-	/* Secrets: masks of those that may go there, of those put in. */
-	uint64_t bound, used;
+	/* Secrets: masks of those that may go there, of those put in, of those whose stand-in may go there in
+	 * the body, of those whose did. */
+	uint64_t bound, used, passing, passed;
 	struct secrets_stream out, back; /* the bodies */
 	struct http_answer answer;       /* where it was refused */
 	bool refused;                    /* or failed: the gateway answers */

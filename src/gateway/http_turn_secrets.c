@@ -5,6 +5,52 @@
 #include "gateway/http_turn.h"
 #include "util/mem.h"
 
+/* Of those that are bound to a host: whom the flow leads to (over TLS: whose certificate that is) and, where the request
+ * names somebody, that name as well: what a request says of its host is the program's word, and not who reads it. */
+static uint64_t bound_if(const struct http_turn *turn, bool verified)
+{
+	const struct http_setup *s = turn->setup;
+	uint64_t bound =
+		secrets_bound(s->secrets, s->name ? s->name : s->address, s->port, verified);
+
+	if (turn->has_host)
+		bound &= secrets_bound(s->secrets, turn->host.p, s->port, verified);
+	return bound;
+}
+
+/* Likewise, those whose stand-in may pass in a body. */
+static uint64_t passing_here(const struct http_turn *turn)
+{
+	const struct http_setup *s = turn->setup;
+	uint64_t passing = secrets_passing(s->secrets, s->name ? s->name : s->address, s->port);
+
+	if (turn->has_host)
+		passing &= secrets_passing(s->secrets, turn->host.p, s->port);
+	return passing;
+}
+
+/* Which secret, where it was, and what to do: for the agent, and through it for its user. */
+static char *explain(const struct http_turn *turn, unsigned i, const char *where)
+{
+	const struct secrets *set = turn->setup->secrets;
+	const char *name = secrets_name(set, i);
+	scoped_str struct str hosts = {0};
+
+	if (bound_if(turn, true) >> i & 1)
+		return mem_printf("The stand-in of the secret %.60s is in the request's %s. Its "
+				  "value may go to this host, but only inside TLS whose "
+				  "certificate was verified: use https",
+			name, where);
+	secrets_add_hosts(set, i, &hosts);
+	return mem_printf("The stand-in of the secret %.60s (what that variable holds in this "
+			  "sandbox) is in the request's %s. It may go to %.100s only. Leave it "
+			  "out of the %s. If it is needed here, the user can bind the secret to "
+			  "this host (--secret %.60s@HOST)%s",
+		name, where, hosts.p, where, name,
+		strcmp(where, "body") == 0 ? " or let its stand-in pass in bodies (,pass=HOST)"
+					   : "");
+}
+
 /* Both are told: what was tried, and the request that is refused for it. */
 static int misuse(struct http_turn *turn, uint64_t found, const char *where)
 {
@@ -12,15 +58,11 @@ static int misuse(struct http_turn *turn, uint64_t found, const char *where)
 	struct http_misuse m = {.host = turn->has_host ? turn->host.p : NULL,
 		.port = turn->port ? turn->port : s->port,
 		.where = where};
-	scoped_mem char *reason = NULL;
+	unsigned i = (unsigned)__builtin_ctzll(found);
+	scoped_mem char *reason = explain(turn, i, where);
 
-	m.name = secrets_name(s->secrets, (unsigned)__builtin_ctzll(found));
+	m.name = secrets_name(s->secrets, i);
 	s->hooks->on_misuse(s->arg, &m);
-	reason = mem_printf(
-		"The stand-in of the secret %s is in the request's %s, and its value may not go "
-		"there: "
-		"it is put in only on requests to the hosts it was given for, over verified TLS",
-		m.name, where);
 	if (turn->sent.seen) {
 		turn->error = "a secret's stand-in was on its way to where it must not go";
 		http_turn_report(turn);
@@ -52,19 +94,6 @@ static bool is_encoded(const struct http1_field *fields, size_t n)
 	return false;
 }
 
-/* Those bound to whom the flow leads to (over TLS: whose certificate that is) and, where the request names somebody, to
- * that name as well: what a request says of its host is the program's word, and not who reads it. */
-static uint64_t bound_here(const struct http_turn *turn)
-{
-	const struct http_setup *s = turn->setup;
-	uint64_t bound =
-		secrets_bound(s->secrets, s->name ? s->name : s->address, s->port, s->verified);
-
-	if (turn->has_host)
-		bound &= secrets_bound(s->secrets, turn->host.p, s->port, s->verified);
-	return bound;
-}
-
 int http_turn_bind(struct http_turn *turn)
 {
 	const struct http_setup *s = turn->setup;
@@ -72,8 +101,9 @@ int http_turn_bind(struct http_turn *turn)
 
 	if (!s->secrets)
 		return 0;
-	turn->bound = bound_here(turn);
+	turn->bound = bound_if(turn, s->verified);
 	foreign = secrets_all(s->secrets) & ~turn->bound;
+	turn->passing = passing_here(turn) & foreign;
 	found = secrets_find(s->secrets, foreign, str_slice(&turn->path));
 	if (found)
 		return misuse(turn, found, "url");
@@ -116,8 +146,11 @@ void http_turn_put_back(const struct http_turn *turn, char *p, size_t len)
 
 static int check_stream(struct http_turn *turn)
 {
+	uint64_t refused = turn->out.found & ~turn->passing;
+
 	turn->used |= turn->out.done;
-	return turn->out.found ? misuse(turn, turn->out.found, "body") : 0;
+	turn->passed |= turn->out.found & turn->passing;
+	return refused ? misuse(turn, refused, "body") : 0;
 }
 
 int http_turn_send(

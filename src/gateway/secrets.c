@@ -13,10 +13,14 @@
 #include "util/jsonw.h"
 #include "util/mem.h"
 
+struct hosts {
+	struct spec_rule *rules;
+	size_t n;
+};
+
 struct secret {
 	char *name;
-	struct spec_rule *hosts;
-	size_t n_hosts;
+	struct hosts bound, pass;
 	bool plain;
 };
 
@@ -29,21 +33,39 @@ struct secrets {
 	struct secret_forms back;
 };
 
+static int add_hosts(struct hosts *hosts, const struct spec_words *from, struct err *err)
+{
+	hosts->rules = new0_n(struct spec_rule, from->n + 1);
+	for (size_t i = 0; i < from->n; i++) {
+		int r = spec_rule_parse(from->items[i], &hosts->rules[i], err);
+
+		if (r < 0)
+			return r;
+		hosts->n++;
+	}
+	return 0;
+}
+
+static void drop_hosts(struct hosts *hosts)
+{
+	for (size_t i = 0; i < hosts->n; i++)
+		spec_rule_done(&hosts->rules[i]);
+	free(hosts->rules);
+}
+
 static int add_secret(struct secrets *set, const struct spec_secret *from, struct err *err)
 {
 	struct secret *s = &set->items[set->n];
 	struct slice stand_in = slice_of(from->stand_in), value = slice_of(from->value), none = {0};
+	int r;
 
 	s->name = mem_dup(from->name);
 	s->plain = from->plain;
-	s->hosts = new0_n(struct spec_rule, from->hosts.n ? from->hosts.n : 1);
-	for (size_t i = 0; i < from->hosts.n; i++) {
-		int r = spec_rule_parse(from->hosts.items[i], &s->hosts[i], err);
-
-		if (r < 0)
-			return err_wrap(err, r, "secret %s", from->name);
-		s->n_hosts++;
-	}
+	r = add_hosts(&s->bound, &from->hosts, err);
+	if (r == 0)
+		r = add_hosts(&s->pass, &from->pass, err);
+	if (r < 0)
+		return err_wrap(err, r, "secret %s", from->name);
 	secret_forms_add(&set->put, set->n, stand_in, value, SECRET_PLAIN);
 	if (value.len >= SPEC_STAND_IN_ANYWHERE)
 		secret_forms_add(&set->put_wide, set->n, stand_in, value, SECRET_PLAIN);
@@ -84,9 +106,8 @@ void secrets_free(struct secrets *set)
 	if (!set)
 		return;
 	for (unsigned i = 0; i < set->n; i++) {
-		for (size_t h = 0; h < set->items[i].n_hosts; h++)
-			spec_rule_done(&set->items[i].hosts[h]);
-		free(set->items[i].hosts);
+		drop_hosts(&set->items[i].bound);
+		drop_hosts(&set->items[i].pass);
 		free(set->items[i].name);
 	}
 	secret_forms_done(&set->put);
@@ -106,13 +127,13 @@ const char *secrets_name(const struct secrets *set, unsigned i)
 	return set->items[i].name;
 }
 
-static bool is_bound(const struct secret *s, const char *host, uint16_t port)
+static bool is_one_of(const struct hosts *hosts, const char *host, uint16_t port)
 {
 	uint8_t address[16];
 	bool is_address = spec_rule_address(slice_of(host), address) == 0;
 
-	for (size_t i = 0; i < s->n_hosts; i++) {
-		const struct spec_rule *rule = &s->hosts[i];
+	for (size_t i = 0; i < hosts->n; i++) {
+		const struct spec_rule *rule = &hosts->rules[i];
 
 		if ((!rule->port || rule->port == port) &&
 			(is_address ? spec_rule_matches_address(rule, address)
@@ -127,9 +148,28 @@ uint64_t secrets_bound(const struct secrets *set, const char *host, uint16_t por
 	uint64_t mask = 0;
 
 	for (unsigned i = 0; host && i < set->n; i++)
-		if ((verified || set->items[i].plain) && is_bound(&set->items[i], host, port))
+		if ((verified || set->items[i].plain) &&
+			is_one_of(&set->items[i].bound, host, port))
 			mask |= 1ULL << i;
 	return mask;
+}
+
+uint64_t secrets_passing(const struct secrets *set, const char *host, uint16_t port)
+{
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; host && i < set->n; i++)
+		if (is_one_of(&set->items[i].pass, host, port))
+			mask |= 1ULL << i;
+	return mask;
+}
+
+void secrets_add_hosts(const struct secrets *set, unsigned i, struct str *out)
+{
+	const struct hosts *bound = &set->items[i].bound;
+
+	for (size_t h = 0; h < bound->n; h++)
+		str_printf(out, "%s%s", h ? ", " : "", bound->rules[h].text);
 }
 
 static uint64_t put(

@@ -13,6 +13,9 @@
  * base64. In answers the value becomes the stand-in again, in these forms and within base64 of either alphabet.
  * Every form of the one is as long as that of the other, so lengths stay true.
  *
+ * A secret may name hosts to which its stand-in may pass in bodies, as it is: such as model APIs, to which an agent
+ * sends again whatever it has read.
+ *
  * A set of secrets is a mask: bit i is secret i. */
 #ifndef GATEWAY_SECRETS_H
 #define GATEWAY_SECRETS_H
@@ -41,6 +44,11 @@ const char *secrets_name(const struct secrets *secrets, unsigned i);
 /* Those whose value may go to this host, which may be NULL. verified: by TLS whose certificate was found good. */
 uint64_t secrets_bound(
 	const struct secrets *secrets, const char *host, uint16_t port, bool verified);
+
+/* Those whose stand-in may stand in bodies for this host, as it is. */
+uint64_t secrets_passing(const struct secrets *secrets, const char *host, uint16_t port);
+/* The hosts that a secret is bound to, in words: "a.test, *.b.test". */
+void secrets_add_hosts(const struct secrets *secrets, unsigned i, struct str *out);
 
 /* Adds a field's value, or a path, with the values of mask put in. Those that were. */
 uint64_t secrets_put_field(

@@ -240,6 +240,8 @@ static void write_ours(struct jsonw *j, const struct event *ev, const char *sand
 		jsonw_ktext(j, "_resourceType", "websocket");
 	if (ev->secrets.n)
 		jsonw_klist(j, "_secrets", ev->secrets.items, ev->secrets.n);
+	if (ev->stand_ins.n)
+		jsonw_klist(j, "_stand_ins", ev->stand_ins.items, ev->stand_ins.n);
 }
 
 int64_t har_parts_start_ms(const struct event *ev)

@@ -220,6 +220,20 @@ static void add_hosts(struct summary *summary, struct str *out, size_t n)
 	}
 }
 
+/* "API_KEY used 31 times", "OTHER_KEY used 2 times, its stand-in sent 3 times", "OTHER_KEY's stand-in sent 3 times" */
+static void add_secret(struct str *out, const struct network_secret *secret)
+{
+	summary_lines_quote(out, secret->name, HOST_MAX);
+	if (secret->used) {
+		str_puts(out, " used ");
+		summary_lines_number(out, secret->used, "time", "times");
+	}
+	if (!secret->passed)
+		return;
+	str_puts(out, secret->used ? ", its stand-in sent " : "'s stand-in sent ");
+	summary_lines_number(out, secret->passed, "time", "times");
+}
+
 /* "; secrets: API_KEY used 31 times at api.anthropic.com" */
 static void add_secrets(struct summary *summary, struct str *out, size_t n)
 {
@@ -234,9 +248,7 @@ static void add_secrets(struct summary *summary, struct str *out, size_t n)
 				continue;
 			}
 			str_puts(out, told++ ? ", " : "; secrets: ");
-			summary_lines_quote(out, entry->secrets[s].name, HOST_MAX);
-			str_puts(out, " used ");
-			summary_lines_number(out, entry->secrets[s].used, "time", "times");
+			add_secret(out, &entry->secrets[s]);
 			str_puts(out, " at ");
 			summary_lines_quote(
 				out, entry->host.len ? entry->host : entry->address, HOST_MAX);

@@ -105,6 +105,8 @@ static void write_secrets(const struct summary *summary, struct jsonw *j, size_t
 			jsonw_object(j);
 			jsonw_kslice(j, "name", entry->secrets[s].name);
 			jsonw_kint(j, "used", entry->secrets[s].used);
+			if (entry->secrets[s].passed)
+				jsonw_kint(j, "passed", entry->secrets[s].passed);
 			jsonw_kslice(j, "host", entry->host.len ? entry->host : entry->address);
 			jsonw_object_end(j);
 		}

@@ -50,6 +50,7 @@ void spec_secret_done(struct spec_secret *secret)
 {
 	free(secret->name);
 	spec_words_done(&secret->hosts);
+	spec_words_done(&secret->pass);
 	free(secret->stand_in);
 	free_hidden(secret->value);
 }

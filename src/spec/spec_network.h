@@ -63,7 +63,9 @@ struct spec_secret {
 	char *name; /* of the variable */
 	struct spec_words
 		hosts; /* patterns as in rules: HOST[:PORT], *.HOST; the only ones that get the value */
-	bool plain;     /* also without TLS */
+	bool plain; /* also without TLS */
+	struct spec_words
+		pass; /* patterns likewise: bodies on the way there may hold the stand-in, as it is */
 	char *stand_in; /* what the variable holds inside (spec_stand_in.h); not in a record */
 	char *value;    /* NULL where it was not handed over */
 };

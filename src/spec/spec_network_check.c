@@ -188,17 +188,39 @@ static bool is_passed_through(const struct spec_network *net, const struct spec_
 	return false;
 }
 
+static int read_secret_host(const struct spec_secret *secret, const char *text,
+	struct spec_rule *ret_host, struct err *err)
+{
+	int r = spec_rule_parse(text, ret_host, err);
+
+	if (r < 0 || ret_host->methods || ret_host->path || ret_host->kind == SPEC_RULE_ANY)
+		return err_set(err, -EINVAL, "secret %s: '%.200s' is no host: want HOST[:PORT]",
+			secret->name, text);
+	return 0;
+}
+
+static int check_passes(const struct spec_secret *secret, struct err *err)
+{
+	for (size_t i = 0; i < secret->pass.n; i++) {
+		__attribute__((cleanup(spec_rule_done))) struct spec_rule host = {0};
+		int r = read_secret_host(secret, secret->pass.items[i], &host, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int check_secret_host(const struct spec_network *net, const struct rules *allow,
 	const struct rules *deny, const struct spec_secret *secret, const char *text,
 	struct err *err)
 {
 	__attribute__((cleanup(spec_rule_done))) struct spec_rule host = {0};
 	const struct spec_rule *denied;
-	int r = spec_rule_parse(text, &host, err);
+	int r = read_secret_host(secret, text, &host, err);
 
-	if (r < 0 || host.methods || host.path || host.kind == SPEC_RULE_ANY)
-		return err_set(err, -EINVAL, "secret %s: '%.200s' is no host: want HOST[:PORT]",
-			secret->name, text);
+	if (r < 0)
+		return r;
 	denied = find_deny(deny, &host);
 	if (denied && !net->shadow)
 		return err_set(err, -EINVAL,
@@ -222,19 +244,18 @@ static int check_secrets(const struct spec_network *net, const struct rules *all
 {
 	for (size_t i = 0; i < net->n_secrets; i++) {
 		const struct spec_secret *secret = &net->secrets[i];
+		int r = check_passes(secret, err);
 
 		if (!spec_network_is_variable(secret->name))
 			return err_set(err, -EINVAL,
 				"secret %zu is not named like a variable: want letters, digits "
 				"and _",
 				i + 1);
-		for (size_t k = 0; k < secret->hosts.n; k++) {
-			int r = check_secret_host(
+		for (size_t k = 0; r == 0 && k < secret->hosts.n; k++)
+			r = check_secret_host(
 				net, allow, deny, secret, secret->hosts.items[k], err);
-
-			if (r < 0)
-				return r;
-		}
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

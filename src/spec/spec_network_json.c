@@ -129,6 +129,7 @@ static const struct spec_json_key secret_keys[] = {
 	{"name", SPEC_JSON_TEXT, offsetof(struct spec_secret, name)},
 	{"hosts", SPEC_JSON_WORDS, offsetof(struct spec_secret, hosts)},
 	{"plain", SPEC_JSON_BOOL, offsetof(struct spec_secret, plain)},
+	{"pass", SPEC_JSON_WORDS, offsetof(struct spec_secret, pass)},
 	{"stand_in", SPEC_JSON_TEXT, offsetof(struct spec_secret, stand_in)},
 	{NULL},
 };
@@ -261,6 +262,8 @@ static void write_secrets(struct jsonw *j, const struct spec_network *net, bool 
 		jsonw_ktext(j, "name", secret->name);
 		spec_json_write_words(j, "hosts", &secret->hosts);
 		jsonw_kbool(j, "plain", secret->plain);
+		if (secret->pass.n)
+			spec_json_write_words(j, "pass", &secret->pass);
 		if (!for_record)
 			spec_json_write_given(j, "stand_in", secret->stand_in);
 		jsonw_object_end(j);

@@ -319,8 +319,8 @@ static struct spec_secret *put_secret(struct spec_network *net, const char *name
 static int bad_secret(struct err *err)
 {
 	return err_set(err, -EINVAL,
-		"a secret is NAME@HOST[,HOST...][,plain=yes]; its value comes from the environment "
-		"variable NAME, or from --secret-file NAME=FILE");
+		"a secret is NAME@HOST[,HOST...][,plain=yes][,pass=HOST...]; its value comes from "
+		"the environment variable NAME, or from --secret-file NAME=FILE");
 }
 
 int spec_network_parse_secret(const char *text, struct spec_network *net, struct err *err)
@@ -340,6 +340,10 @@ int spec_network_parse_secret(const char *text, struct spec_network *net, struct
 			secret->plain = strcmp(word + 6, "yes") == 0;
 			if (!secret->plain && strcmp(word + 6, "no") != 0)
 				return bad_secret(err);
+		} else if (strncmp(word, "pass=", 5) == 0) {
+			if (!word[5])
+				return bad_secret(err);
+			spec_words_add(&secret->pass, word + 5);
 		} else if (*word) {
 			spec_words_add(&secret->hosts, word);
 		} else {

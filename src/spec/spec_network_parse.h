@@ -17,7 +17,7 @@ int spec_network_parse_tls(const char *text, struct spec_network *net, struct er
 int spec_network_parse_proxy(const char *text, struct spec_network *net, struct err *err);
 /* [ADDR:]PORT:PORT: the host's, then the sandbox's. 127.0.0.1 without ADDR. Added. */
 int spec_network_parse_publish(const char *text, struct spec_network *net, struct err *err);
-/* NAME@HOST[,HOST...][,plain=yes]. A secret of the same name is replaced. */
+/* NAME@HOST[,HOST...][,plain=yes][,pass=HOST...]. A secret of the same name is replaced. */
 int spec_network_parse_secret(const char *text, struct spec_network *net, struct err *err);
 
 /* The same as text. */

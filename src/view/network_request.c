@@ -77,6 +77,8 @@ static void write_who(struct jsonw *j, const struct event *ev)
 		jsonw_kint(j, "duration_ms", ev->duration_ns / NS_PER_MS);
 	if (ev->secrets.n)
 		jsonw_klist(j, "secrets", ev->secrets.items, ev->secrets.n);
+	if (ev->stand_ins.n)
+		jsonw_klist(j, "stand_ins", ev->stand_ins.items, ev->stand_ins.n);
 }
 
 static void write_answer(struct jsonw *j, const struct event *ev, bool bodies)

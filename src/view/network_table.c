@@ -250,23 +250,38 @@ static void take_end(struct network_table *table, struct network_entry *entry, s
 	note_outcome(table, entry, flow, ev);
 }
 
+/* NULL where there are too many. */
+static struct network_secret *find_secret(
+	struct network_table *table, struct network_entry *entry, struct slice text)
+{
+	struct slice name = intern_text(table->intern, text);
+	size_t at = 0;
+
+	while (at < entry->n_secrets && !slice_eq(entry->secrets[at].name, name))
+		at++;
+	if (at == NETWORK_TABLE_SECRETS_MAX)
+		return NULL;
+	if (at == entry->n_secrets) {
+		entry->secrets = mem_grow(entry->secrets, at + 1, sizeof(struct network_secret));
+		entry->secrets[entry->n_secrets++] = (struct network_secret){.name = name};
+	}
+	return &entry->secrets[at];
+}
+
 static void note_secrets(
 	struct network_table *table, struct network_entry *entry, const struct event *ev)
 {
-	for (size_t i = 0; i < ev->secrets.n; i++) {
-		struct slice name = intern_text(table->intern, ev->secrets.items[i]);
-		size_t at = 0;
+	struct network_secret *secret;
 
-		while (at < entry->n_secrets && !slice_eq(entry->secrets[at].name, name))
-			at++;
-		if (at == NETWORK_TABLE_SECRETS_MAX)
-			continue;
-		if (at == entry->n_secrets) {
-			entry->secrets =
-				mem_grow(entry->secrets, at + 1, sizeof(struct network_secret));
-			entry->secrets[entry->n_secrets++] = (struct network_secret){.name = name};
-		}
-		entry->secrets[at].used++;
+	for (size_t i = 0; i < ev->secrets.n; i++) {
+		secret = find_secret(table, entry, ev->secrets.items[i]);
+		if (secret)
+			secret->used++;
+	}
+	for (size_t i = 0; i < ev->stand_ins.n; i++) {
+		secret = find_secret(table, entry, ev->stand_ins.items[i]);
+		if (secret)
+			secret->passed++;
 	}
 }
 

@@ -34,7 +34,8 @@ struct network_request {
 
 struct network_secret {
 	struct slice name;
-	int64_t used; /* requests and messages */
+	int64_t used;   /* requests and messages */
+	int64_t passed; /* requests whose body took its stand-in along */
 };
 
 struct network_entry {
@@ -42,10 +43,11 @@ struct network_entry {
 	int64_t port;                         /* 0: none */
 	int64_t bytes_out, bytes_in, connects, n_refused;
 	bool failed, refused, shadow;
-	struct slice rule, reason;      /* of the last refusal */
-	struct slice error;             /* of the last failure */
-	struct slice tls;               /* of the last flow that says */
-	struct network_secret *secrets; /* that were put in on the way there */
+	struct slice rule, reason; /* of the last refusal */
+	struct slice error;        /* of the last failure */
+	struct slice tls;          /* of the last flow that says */
+	struct network_secret
+		*secrets; /* that were put in on the way there, or whose stand-in went */
 	size_t n_secrets;
 	struct idset processes, execs; /* execs: for network_table_execs() */
 	int64_t first_ns, first_ms;

@@ -56,6 +56,8 @@ static void write_secrets(struct jsonw *j, const struct network_entry *entry)
 		jsonw_object(j);
 		jsonw_kslice(j, "name", entry->secrets[i].name);
 		jsonw_kint(j, "used", entry->secrets[i].used);
+		if (entry->secrets[i].passed)
+			jsonw_kint(j, "passed", entry->secrets[i].passed);
 		jsonw_object_end(j);
 	}
 	jsonw_array_end(j);

@@ -29,6 +29,11 @@ def test_each_profile_can_be_read(cloche, home, name):
 	enforced = next(line for line in run.err.splitlines() if line.startswith('Enforced'))
 	assert f'profile {name}' in enforced and '/root/' not in enforced
 	assert run.record.show()['enforced']['profile'] == name
+	# What the agent reads of other secrets it may send to its model again: not to others.
+	run = cloche.run('/bin/true', options=('--agent', name, '--secret', 'MINE@mine.example'),
+		env={'HOME': str(home), 'MINE': 'sesame-of-mine'})
+	[mine] = [secret for secret in spec_of(cloche, run.record)['network']['secrets'] if secret['name'] == 'MINE']
+	assert mine['hosts'] == ['mine.example'] and mine['pass'], mine
 
 
 def test_folder_of_an_agent_is_its_own_copy(cloche, home):

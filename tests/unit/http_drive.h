@@ -76,6 +76,8 @@ static inline void http_drive_on_exchange(void *arg, const struct http_exchange 
 	http_drive_copy(&d->log, "body", &x->response_body);
 	for (size_t i = 0; i < x->n_secrets; i++)
 		str_printf(&d->log, " secret=%s", x->secrets[i]);
+	for (size_t i = 0; i < x->n_stand_ins; i++)
+		str_printf(&d->log, " stand_in=%s", x->stand_ins[i]);
 	if (x->upgrade)
 		str_printf(&d->log, " upgrade=%s", x->upgrade);
 	if (x->error)

@@ -67,7 +67,8 @@ static struct spec *apply(enum spec_net net, const char *name, const char *progr
 
 static const char whole[] =
 	"{\"folders\":[\"~/.mine\",\"~/.not-there\"],\"secrets\":[\"MY_KEY@a.example\","
-	"\"NO_KEY@a.example\"],\"allow\":[\"a.example\",\"@github\"],\"env\":[\"SET=profile\","
+	"\"NO_KEY@a.example\"],\"models\":[\"m.example\"],\"allow\":[\"a.example\",\"@github\"],"
+	"\"env\":[\"SET=profile\","
 	"\"MORE=profile\"],\"tls\":[\"p.example=passthrough\"],\"notes\":[\"a note\"]}";
 
 static void test_whole(void **state)
@@ -88,6 +89,8 @@ static void test_whole(void **state)
 	assert_true(spec->mounts[0].profile);
 	assert_int_equal(spec->network.n_secrets, 1);
 	assert_string_equal(spec->network.secrets[0].name, "MY_KEY");
+	assert_int_equal(spec->network.secrets[0].pass.n, 1);
+	assert_string_equal(spec->network.secrets[0].pass.items[0], "m.example");
 	assert_int_equal(spec->network.allow.n, 2);
 	assert_int_equal(spec->env.n, 2);
 	assert_string_equal(spec->env.items[0], "SET=before");

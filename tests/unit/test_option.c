@@ -236,7 +236,8 @@ static void test_run_refused(void **state)
 			"option '--publish': '80': want [ADDR:]PORT:PORT, the host's port and then "
 			"the sandbox's"},
 		{"--secret", "sesame",
-			"option '--secret': a secret is NAME@HOST[,HOST...][,plain=yes]; its value "
+			"option '--secret': a secret is "
+			"NAME@HOST[,HOST...][,plain=yes][,pass=HOST...]; its value "
 			"comes from the environment variable NAME, or from --secret-file "
 			"NAME=FILE"},
 		{"--secret-file", "sesame", "option '--secret-file': want NAME=FILE"},

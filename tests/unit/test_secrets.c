@@ -22,9 +22,14 @@
 #define STAND_S "qbzz\"x3ye2"
 
 static char *hosts_1[] = {T("api.test"), T("*.wild.test:443")}, *hosts_2[] = {T("two.test")},
-	    *hosts_3[] = {T("api.test"), T("192.0.2.7")};
+	    *hosts_3[] = {T("api.test"), T("192.0.2.7")},
+	    *pass_1[] = {T("model.test"), T("*.wild.test")};
 static const struct spec_secret list[] = {
-	{.name = T("ONE"), .hosts = {hosts_1, 2}, .stand_in = T(STAND), .value = T(VALUE)},
+	{.name = T("ONE"),
+		.hosts = {hosts_1, 2},
+		.pass = {pass_1, 2},
+		.stand_in = T(STAND),
+		.value = T(VALUE)},
 	{.name = T("TWO"),
 		.hosts = {hosts_2, 1},
 		.stand_in = T(STAND_2),
@@ -419,6 +424,96 @@ static void test_misuse_in_body(void **state)
 	}
 }
 
+static void test_passing(void **state)
+{
+	static const char request[] = "POST /%s HTTP/1.1\r\nHost: %s\r\nX: %s\r\n"
+				      "Content-Length: %zu\r\n\r\n%s";
+	static const struct {
+		const char *name, *host, *path, *field, *body, *told; /* told: NULL where it goes */
+		bool put;
+	} cases[] = {
+		{"model.test", "model.test", "", "", "as it is " STAND},
+		{"model.test", "model.test", "", STAND, "", "misuse ONE model.test header"},
+		{"model.test", "model.test", "?k=" STAND, "", "", "misuse ONE model.test url"},
+		{"model.test", "model.test", "", "", STAND_2, "misuse TWO model.test body"},
+		{"model.test", "model.test", "", "", STAND " " STAND_2,
+			"misuse TWO model.test body"},
+		{"other.test", "model.test", "", "", STAND, "misuse ONE model.test body"},
+		{"model.test", "other.test", "", "", STAND, "misuse ONE other.test body"},
+		{"x.wild.test", "x.wild.test", "", "", STAND, NULL, true}, /* bound, too */
+	};
+	scoped(secrets) struct secrets *set = make();
+
+	assert_int_equal(secrets_passing(set, "model.test", 1), 1);
+	assert_int_equal(secrets_passing(set, "api.test", 443), 0);
+	assert_int_equal(secrets_passing(set, NULL, 443), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped_str struct str in = {0};
+		struct http_drive d = {.step = 7};
+		struct http_setup setup = {.tls = true,
+			.verified = true,
+			.name = cases[i].name,
+			.port = 443,
+			.body_limit = 1000,
+			.secrets = set,
+			.hooks = &http_drive_hooks,
+			.arg = &d};
+
+		http_machine_new(&setup, &d.machine);
+		str_printf(&in, request, cases[i].path, cases[i].host, cases[i].field,
+			strlen(cases[i].body), cases[i].body);
+		http_drive_send(&d, MACHINE_CLIENT, str_slice(&in));
+		if (!cases[i].told)
+			http_drive_send(&d, MACHINE_SERVER,
+				slice_of("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+		str_putc(&d.got[MACHINE_SERVER], '\0');
+		assert_int_equal(strstr(d.log.p, "misuse") != NULL, cases[i].told != NULL);
+		assert_true(!cases[i].told || strstr(d.log.p, cases[i].told));
+		assert_int_equal(strstr(d.got[MACHINE_SERVER].p, VALUE) != NULL, cases[i].put);
+		assert_int_equal(strstr(d.log.p, " stand_in=ONE\n") != NULL,
+			!cases[i].told && !cases[i].put);
+		http_drive_done(&d);
+	}
+}
+
+/* What an agent reads: which one, where, where it may go, what to do. */
+static void test_words(void **state)
+{
+	static const struct {
+		const char *request, *words;
+		bool verified;
+	} cases[] = {
+		{"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 27\r\n\r\n" STAND,
+			"The stand-in of the secret ONE (what that variable holds in this "
+			"sandbox) is in the request's body. It may go to api.test, "
+			"*.wild.test:443 only. Leave it out of the body. If it is needed here, the "
+			"user can bind the secret to this host (--secret ONE@HOST) or let its "
+			"stand-in pass in bodies (,pass=HOST)",
+			true},
+		{"GET / HTTP/1.1\r\nHost: api.test\r\nX: " STAND "\r\n\r\n",
+			"The stand-in of the secret ONE is in the request's header. Its value may "
+			"go to this host, but only inside TLS whose certificate was verified: use "
+			"https"},
+	};
+	scoped(secrets) struct secrets *set = make();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct http_drive d = {.step = 1000};
+		struct http_setup setup = {.verified = cases[i].verified,
+			.port = 80,
+			.address = "api.test",
+			.secrets = set,
+			.hooks = &http_drive_hooks,
+			.arg = &d};
+
+		http_machine_new(&setup, &d.machine);
+		http_drive_send(&d, MACHINE_CLIENT, slice_of(cases[i].request));
+		if (!strstr(d.log.p, cases[i].words))
+			fail_msg("%s", d.log.p);
+		http_drive_done(&d);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +529,8 @@ int main(void)
 		cmocka_unit_test(test_exchanges),
 		cmocka_unit_test(test_host_is_only_a_word),
 		cmocka_unit_test(test_misuse_in_body),
+		cmocka_unit_test(test_passing),
+		cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
