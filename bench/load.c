@@ -208,7 +208,7 @@ int main(int argc, char **argv)
 	load.name = argv[4];
 	load.kept = strcmp(argv[5], "kept") == 0;
 	load.resumed = strcmp(argv[5], "resumed") == 0;
-	load.each = atoi(argv[6]) / WORKERS;
+	load.each = (int)strtol(argv[6], NULL, 10) / WORKERS;
 	load.has_proxy = argc > 7;
 	prepare(argv[1]);
 	find_address(load.has_proxy ? argv[7] : argv[3]);
