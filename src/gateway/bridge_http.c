@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "gateway/gateway_internal.h"
+#include "gateway/secrets.h"
 #include "gateway/verdict.h"
 #include "proto/url.h"
 #include "util/clock.h"
@@ -107,6 +108,20 @@ static void fill_query(struct bridge *bridge, const struct http_request *request
 		memcpy(ret->address, literal->address, sizeof(ret->address));
 }
 
+/* Names that share an address may share a server. */
+static uint64_t told_here(struct bridge *bridge)
+{
+	struct gateway *gw = bridge->gw;
+	uint64_t mask = 0;
+	const char *name;
+
+	for (size_t i = 0; gw->secrets && (name = names_find(gw->names, bridge->head.address, i,
+						   poller_now_ns(gw->poller)));
+		i++)
+		mask |= secrets_known(gw->secrets, name);
+	return mask;
+}
+
 static void judge(void *arg, const struct http_request *request, struct http_answer *ret_answer)
 {
 	struct bridge *bridge = arg;
@@ -115,6 +130,7 @@ static void judge(void *arg, const struct http_request *request, struct http_ans
 	struct policy_query query;
 	struct url_host literal;
 
+	ret_answer->told = told_here(bridge);
 	copy_text(method, sizeof(method), request->method);
 	fill_query(bridge, request, method, &literal, &query);
 	if (bridge->side[MACHINE_SERVER].io.fd < 0 && !request->is_connect) {

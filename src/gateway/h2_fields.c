@@ -132,7 +132,7 @@ void h2_block_add_fields(
 
 		if (turn && slice_is(f->name, "host"))
 			continue;
-		if (turn && turn->bound)
+		if (turn && http_turn_has_secrets(turn))
 			add_put(block, f, secret, turn);
 		else
 			h2_block_add(block, f->name, f->value, secret);

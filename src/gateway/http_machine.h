@@ -39,6 +39,7 @@ struct http_request {
 
 /* Zeroed: let through. */
 struct http_answer {
+	uint64_t told; /* secrets that whoever answers may know under other names than the request's and the flow's */
 	bool refuse;
 	unsigned status; /* of the document; 0: 403 */
 	char rule[192];

@@ -39,7 +39,7 @@ struct http_turn {
 	/* Secrets: masks of those that may go there, of those put in, of those whose stand-in may go there in
 	 * the body, of those whose did. */
 	uint64_t bound, used, passing, passed;
-	struct secrets_stream out, back; /* the bodies */
+	struct secrets_stream out, back; /* the bodies; back.back: those whose values may be in the answer */
 	struct http_answer answer;       /* where it was refused */
 	bool refused;                    /* or failed: the gateway answers */
 	bool reported;
@@ -63,6 +63,7 @@ void http_turn_refuse(
 void http_turn_fail(struct http_turn *turn, unsigned status, const char *why);
 /* What goes on of a field's value and of the path: values in the place of stand-ins. For an answer's bytes the
  * other way, in place, before they are read. */
+bool http_turn_has_secrets(const struct http_turn *turn); /* else nothing is changed */
 void http_turn_put_field(
 	struct http_turn *turn, struct slice name, struct slice value, struct str *out);
 void http_turn_put_path(struct http_turn *turn, struct str *out);

@@ -94,6 +94,16 @@ static bool is_encoded(const struct http1_field *fields, size_t n)
 	return false;
 }
 
+/* Whoever was told a value once may say it again in any answer: over another port, without TLS, under another name. */
+static uint64_t known_here(const struct http_turn *turn)
+{
+	const struct http_setup *s = turn->setup;
+
+	return turn->bound | turn->answer.told | secrets_known(s->secrets, s->name) |
+	       secrets_known(s->secrets, s->address) |
+	       secrets_known(s->secrets, turn->has_host ? turn->host.p : NULL);
+}
+
 int http_turn_bind(struct http_turn *turn)
 {
 	const struct http_setup *s = turn->setup;
@@ -113,15 +123,20 @@ int http_turn_bind(struct http_turn *turn)
 	if (!is_encoded(turn->fields, turn->n_fields))
 		turn->out = (struct secrets_stream){
 			.secrets = s->secrets, .put = turn->bound, .find = foreign};
-	turn->back = (struct secrets_stream){.secrets = s->secrets, .back = turn->bound};
+	turn->back = (struct secrets_stream){.secrets = s->secrets, .back = known_here(turn)};
 	return 0;
+}
+
+bool http_turn_has_secrets(const struct http_turn *turn)
+{
+	return turn->back.back != 0;
 }
 
 void http_turn_put_field(
 	struct http_turn *turn, struct slice name, struct slice value, struct str *out)
 {
 	/* Answers that can hold the value have to be readable. */
-	if (turn->bound && http1_is(name, "accept-encoding"))
+	if (turn->back.back && http1_is(name, "accept-encoding"))
 		str_puts(out, "identity");
 	else if (turn->bound)
 		turn->used |= secrets_put_field(turn->setup->secrets, turn->bound, value, out);
@@ -140,8 +155,8 @@ void http_turn_put_path(struct http_turn *turn, struct str *out)
 
 void http_turn_put_back(const struct http_turn *turn, char *p, size_t len)
 {
-	if (turn->bound)
-		secrets_put_back(turn->setup->secrets, turn->bound, p, len);
+	if (turn->back.back)
+		secrets_put_back(turn->setup->secrets, turn->back.back, p, len);
 }
 
 static int check_stream(struct http_turn *turn)
@@ -196,7 +211,7 @@ void http_turn_receive(
 	struct http_turn *turn, struct slice data, struct str *scratch, struct slice *ret_data)
 {
 	*ret_data = data;
-	if (turn->bound) {
+	if (turn->back.back) {
 		str_reset(scratch);
 		secrets_stream_add(&turn->back, data, scratch);
 		*ret_data = str_slice(scratch);
@@ -207,7 +222,7 @@ void http_turn_receive(
 void http_turn_receive_end(struct http_turn *turn, struct str *scratch, struct slice *ret_data)
 {
 	*ret_data = (struct slice){0};
-	if (turn->bound) {
+	if (turn->back.back) {
 		str_reset(scratch);
 		secrets_stream_end(&turn->back, scratch);
 		*ret_data = str_slice(scratch);

@@ -127,6 +127,7 @@ const char *secrets_name(const struct secrets *set, unsigned i)
 	return set->items[i].name;
 }
 
+/* port 0: any */
 static bool is_one_of(const struct hosts *hosts, const char *host, uint16_t port)
 {
 	uint8_t address[16];
@@ -135,7 +136,7 @@ static bool is_one_of(const struct hosts *hosts, const char *host, uint16_t port
 	for (size_t i = 0; i < hosts->n; i++) {
 		const struct spec_rule *rule = &hosts->rules[i];
 
-		if ((!rule->port || rule->port == port) &&
+		if ((!rule->port || !port || rule->port == port) &&
 			(is_address ? spec_rule_matches_address(rule, address)
 				    : spec_rule_matches_host(rule, host)))
 			return true;
@@ -150,6 +151,16 @@ uint64_t secrets_bound(const struct secrets *set, const char *host, uint16_t por
 	for (unsigned i = 0; host && i < set->n; i++)
 		if ((verified || set->items[i].plain) &&
 			is_one_of(&set->items[i].bound, host, port))
+			mask |= 1ULL << i;
+	return mask;
+}
+
+uint64_t secrets_known(const struct secrets *set, const char *host)
+{
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; host && i < set->n; i++)
+		if (is_one_of(&set->items[i].bound, host, 0))
 			mask |= 1ULL << i;
 	return mask;
 }

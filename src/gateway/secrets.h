@@ -44,6 +44,8 @@ const char *secrets_name(const struct secrets *secrets, unsigned i);
 /* Those whose value may go to this host, which may be NULL. verified: by TLS whose certificate was found good. */
 uint64_t secrets_bound(
 	const struct secrets *secrets, const char *host, uint16_t port, bool verified);
+/* Those that this host may have been told, by whichever port and however: what it says may hold their values. */
+uint64_t secrets_known(const struct secrets *secrets, const char *host);
 
 /* Those whose stand-in may stand in bodies for this host, as it is. */
 uint64_t secrets_passing(const struct secrets *secrets, const char *host, uint16_t port);

@@ -214,6 +214,33 @@ curl -sS https://other.wild.test/ -H "X-Api-Key: $API_KEY" -w '%{http_code}\\n'"
 	assert totals == [{'name': 'API_KEY', 'used': 0, 'passed': 1, 'host': 'other.wild.test'}] * 2
 
 
+OTHER_DOORS = '''
+curl -sS https://allowed.test/keep -H "X-Api-Key: $API_KEY" -o /dev/null -w '%{http_code}\\n'
+for way in https://allowed.test/ http://allowed.test/ https://a.wild.test/ http://a.wild.test/; do
+	curl -sS -i $way'kept' | grep -ao 'X-Api-Key: .*' | tr -d '\\r'
+done
+curl -sS -i http://allowed.test/kept -H 'Host: a.wild.test' | grep -ao 'X-Api-Key: .*' | tr -d '\\r'
+curl -sS -i -0 -H 'Host:' http://allowed.test/kept | grep -ao 'X-Api-Key: .*' | tr -d '\\r'
+for way in https://allowed.test/ http://a.wild.test/; do
+	curl -sS -i -H 'Accept-Encoding: gzip' $way'kept' -o /dev/null
+done
+echo $API_KEY
+'''
+
+
+def test_value_comes_back_through_no_other_door(online, world):
+	"""A server that keeps what it was told, asked for it without TLS and by another name that leads to the same place."""
+	run = online.bash(OTHER_DOORS, options=(*allow(world, 'allowed.test', '*.wild.test'), '--secret', 'API_KEY@allowed.test:443'),
+		env={'API_KEY': KEY})
+	stand_in = run.lines[-1]
+	assert stand_in != KEY and run.lines[0] == '200', run
+	assert heads(world)[0].endswith(f'\r\nX-Api-Key: {KEY}')
+	# Each way twice: in a field of the answer, and in its body.
+	assert run.lines[1:-1] == [f'X-Api-Key: {stand_in}'] * 12, run
+	assert KEY not in run.out
+	assert all('gzip' not in head for head in heads(world)), 'answers have to be readable'
+
+
 def test_name_in_a_request_gets_no_value(online, world):
 	"""Without an allow list a request may name another host than its certificate does: the value stays here."""
 	run = online.sh('''

@@ -20,6 +20,7 @@ import time
 HTTP, HTTPS, DNS, DNS_FAILING, RAW = 80, 443, 53, 54, 18081
 address, logs = sys.argv[1], pathlib.Path(sys.argv[2])
 lock = threading.Lock()
+kept = {'head': ''} # of the last request for /keep: what any later one for /kept is told
 
 
 def note(log, **what):
@@ -126,6 +127,8 @@ def one_request(stream, tls, sni):
 	if headers.get('upgrade', '').lower() == 'websocket':
 		echo_websocket(stream, headers)
 		return False
+	if path == '/keep':
+		kept['head'] = head
 	body = read_body(stream, headers)
 	digest = hashlib.sha256(body).hexdigest()
 	note('body', path=path, n=len(body), sha=digest, head64=body[:64].decode('latin1'))
@@ -133,6 +136,8 @@ def one_request(stream, tls, sni):
 		answer_stream(sock)
 	elif path.startswith('/bytes/'):
 		answer(sock, 200, b'z' * int(path.split('/')[2]))
+	elif path == '/kept':
+		answer(sock, 200, kept['head'].encode('latin1'), ''.join(f'X-Kept: {line}\r\n' for line in kept['head'].split('\r\n')))
 	elif path.startswith('/noclen'):
 		sock.sendall(b'HTTP/1.1 200 X\r\nConnection: close\r\n\r\n' + b'y' * 100000)
 		return False

@@ -61,6 +61,12 @@ static void test_bound(void **state)
 	assert_int_equal(secrets_bound(set, "192.0.2.7", 443, true), 4);
 	assert_int_equal(secrets_bound(set, "xapi.test", 443, true), 0);
 	assert_int_equal(secrets_bound(set, NULL, 443, true), 0);
+	/* Who may know them is asked by the name alone. */
+	assert_int_equal(secrets_known(set, "api.test"), secrets_bound(set, "api.test", 443, true));
+	assert_int_equal(secrets_known(set, "x.wild.test"), 1);
+	assert_int_equal(secrets_known(set, "two.test"), 2);
+	assert_int_equal(secrets_known(set, "xapi.test"), 0);
+	assert_int_equal(secrets_known(set, NULL), 0);
 }
 
 static const struct {
