@@ -188,8 +188,8 @@ static void prepare(const char *ca)
 		SSL_CTX_sess_set_new_cb(load.ctx, on_session);
 	}
 	snprintf(load.request, sizeof(load.request),
-		"GET /page HTTP/1.1\r\nHost: %s:%s\r\nConnection: %s\r\n\r\n", load.name,
-		load.port, load.kept ? "keep-alive" : "close");
+		"GET /page HTTP/1.1\r\nHost: %s:%s\r\nConnection: %s\r\n\r\n", load.name, load.port,
+		load.kept ? "keep-alive" : "close");
 	snprintf(load.connect, sizeof(load.connect),
 		"CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n\r\n", load.address, load.port,
 		load.address, load.port);

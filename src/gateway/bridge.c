@@ -268,11 +268,12 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int 
 
 void bridge_all_check(struct bridges *bridges)
 {
+	struct policy_answer answer;
 	struct bridge *next;
 
 	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
 		next = bridge->next;
-		if (verdict_still_holds(bridges->gw, &bridge->head))
+		if (verdict_still_holds(bridges->gw, &bridge->head, &answer))
 			continue;
 		bridge->failed = true;
 		bridge_reset(bridge, "the rules in force now refuse it");

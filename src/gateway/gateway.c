@@ -44,7 +44,6 @@ static int build_policy(struct gateway *gw, const struct spec_network *network, 
 
 	if (r < 0)
 		return r;
-	own_address_add(&gw->own, policy);
 	policy_free(gw->policy);
 	gw->policy = policy;
 	return 0;
@@ -305,7 +304,6 @@ static int prepare(struct gateway *gw, struct err *err)
 		return r;
 	gw->poller = poller_new();
 	gw->flows_max = flows_max();
-	own_address_read(&gw->own);
 	r = inside_open(GATEWAY_FD_NETNS, &gw->inside, err);
 	return r < 0 ? r : confine_enter(gw->config.uid, err);
 }

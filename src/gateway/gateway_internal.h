@@ -12,7 +12,6 @@
 #include "gateway/flow_head.h"
 #include "gateway/inside.h"
 #include "gateway/names.h"
-#include "gateway/own_address.h"
 #include "gateway/policy.h"
 #include "gateway/poller.h"
 
@@ -26,7 +25,6 @@ struct gateway_proxy {
 
 struct gateway {
 	struct config config;
-	struct own_address own;
 	struct gateway_proxy proxy;
 	struct poller_io control_io;
 	struct poller *poller;

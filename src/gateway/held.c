@@ -210,15 +210,11 @@ static void refuse(struct held *held)
 static void on_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
 {
 	struct held *held = ctx;
-	struct policy_query query = {.host = held->head.host,
-		.has_address = true,
-		.port = held->port,
-		.protocol = held->head.protocol};
 
 	held->lookup = NULL;
 	for (size_t i = 0; i < n; i++) {
-		memcpy(query.address, addresses[i], sizeof(query.address));
-		policy_check(held->gw->policy, &query, &held->answer);
+		verdict_of(held->gw, held->head.host, addresses[i], held->port, held->head.protocol,
+			&held->answer);
 		if (held->answer.verdict == POLICY_DENY)
 			continue;
 		memcpy(held->address, addresses[i], sizeof(held->address));
@@ -350,14 +346,16 @@ void held_accept(struct held *held, int client_fd)
 
 void held_check(struct held *held)
 {
+	struct policy_answer answer;
+
 	if (held->answer.verdict == POLICY_DENY || held->head.port == DNS_STREAM_PORT ||
-		verdict_still_holds(held->gw, &held->head))
+		verdict_still_holds(held->gw, &held->head, &answer))
 		return;
 	if (held->state == HELD_SETTLED) {
 		held_free(held);
 		return;
 	}
-	held->answer.verdict = POLICY_DENY;
+	held->answer = answer;
 	verdict_tell(held->gw, &held->head, &held->answer, "connect");
 	fail(held, ECONNREFUSED);
 }

@@ -39,7 +39,8 @@ struct http_request {
 
 /* Zeroed: let through. */
 struct http_answer {
-	uint64_t told; /* secrets that whoever answers may know under other names than the request's and the flow's */
+	uint64_t
+		told; /* secrets that whoever answers may know under other names than the request's and the flow's */
 	bool refuse;
 	unsigned status; /* of the document; 0: 403 */
 	char rule[192];

@@ -39,9 +39,10 @@ struct http_turn {
 	/* Secrets: masks of those that may go there, of those put in, of those whose stand-in may go there in
 	 * the body, of those whose did. */
 	uint64_t bound, used, passing, passed;
-	struct secrets_stream out, back; /* the bodies; back.back: those whose values may be in the answer */
-	struct http_answer answer;       /* where it was refused */
-	bool refused;                    /* or failed: the gateway answers */
+	struct secrets_stream out,
+		back; /* the bodies; back.back: those whose values may be in the answer */
+	struct http_answer answer; /* where it was refused */
+	bool refused;              /* or failed: the gateway answers */
 	bool reported;
 };
 

@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/own_address.h"
 
-#include <ifaddrs.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "gateway/flow_head.h"
+#include "util/scoped.h"
 
-void own_address_read(struct own_address *own)
+#define DISCARD_PORT 9
+
+/* What this host sends to itself it sends from the same address; what it sends elsewhere never. A datagram socket tells
+ * what would be the sender. */
+bool own_address_is(const uint8_t address[16])
 {
-	struct ifaddrs *all = NULL;
-	struct sockaddr_storage address;
+	struct sockaddr_storage to, own = {0};
+	socklen_t len = flow_sockaddr(address, DISCARD_PORT, &to), own_len = sizeof(own);
+	scoped_fd int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint8_t sender[16];
 	uint16_t port;
 
-	if (getifaddrs(&all) < 0)
-		return; /* private ones are refused all the same */
-	for (struct ifaddrs *a = all; a && own->n < OWN_ADDRESS_MAX; a = a->ifa_next) {
-		if (!a->ifa_addr ||
-			(a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
-			continue;
-		memset(&address, 0, sizeof(address));
-		memcpy(&address, a->ifa_addr,
-			a->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-							  : sizeof(struct sockaddr_in6));
-		flow_from_sockaddr(&address, own->list[own->n++], &port);
-	}
-	freeifaddrs(all);
-}
-
-void own_address_add(const struct own_address *own, struct policy *policy)
-{
-	for (size_t i = 0; i < own->n; i++)
-		policy_add_own(policy, own->list[i]);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, len) < 0 ||
+		getsockname(fd, (struct sockaddr *)&own, &own_len) < 0)
+		return false; /* there is no way there */
+	flow_from_sockaddr(&own, sender, &port);
+	return memcmp(sender, address, sizeof(sender)) == 0;
 }

@@ -10,7 +10,6 @@
 #include "util/mem.h"
 
 #define RULES_MAX 8192 /* of one kind, sets opened */
-#define OWN_MAX   256  /* addresses of the host */
 
 static int add_rule(struct policy_rules *rules, const char *text, const char *set, struct err *err)
 {
@@ -98,16 +97,7 @@ void policy_free(struct policy *policy)
 	for (size_t i = 0; i < policy->n_maps; i++)
 		spec_host_map_done(&policy->maps[i]);
 	free(policy->maps);
-	free(policy->own);
 	free(policy);
-}
-
-void policy_add_own(struct policy *policy, const uint8_t address[16])
-{
-	if (policy->n_own == OWN_MAX)
-		return; /* a host of so many is refused by its private ones */
-	policy->own = mem_grow(policy->own, policy->n_own + 1, sizeof(*policy->own));
-	memcpy(policy->own[policy->n_own++], address, sizeof(*policy->own));
 }
 
 bool policy_wants_http(const struct policy *policy, const char *host, uint16_t port)

@@ -21,10 +21,6 @@ int policy_new(const struct spec_network *network, struct policy **ret_policy, s
 void policy_free(struct policy *policy);
 SCOPED_TYPE(policy)
 
-/* An address of this host: services of the host listen there, so it is refused like its loopback. Before the first
- * check. */
-void policy_add_own(struct policy *policy, const uint8_t address[16]);
-
 enum policy_verdict {
 	POLICY_DENY,
 	POLICY_ALLOW,
@@ -35,6 +31,7 @@ struct policy_query {
 	const char *host;     /* lower case, no final dot; NULL: a raw address */
 	uint8_t address[16];  /* what is or will be dialled; IPv4 as ::ffff:a.b.c.d */
 	bool has_address;     /* not at DNS time */
+	bool is_own;          /* the address is one of this host's: refused like its loopback */
 	uint16_t port;        /* 0: not known yet (DNS time) */
 	const char *protocol; /* "tcp", "udp" */
 	const char *method;   /* NULL unless HTTP was read, then both are there */

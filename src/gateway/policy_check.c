@@ -237,9 +237,8 @@ static const struct policy_range *range_of(const struct look *look, const struct
 	const struct policy_range *range = policy_range_find(look->q->address);
 	const struct policy *policy = look->policy;
 
-	for (size_t i = 0; i < policy->n_own; i++)
-		if (memcmp(policy->own[i], look->q->address, 16) == 0)
-			range = &own;
+	if (look->q->is_own)
+		range = &own;
 	if (allowed->by_address.match != MATCH_NO)
 		range = look->has_inner && !names_inner(look) ? policy_range_find(look->inner)
 		                                              : NULL;

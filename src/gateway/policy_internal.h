@@ -24,8 +24,6 @@ struct policy {
 	struct policy_rules passthrough; /* names only */
 	struct spec_host_map *maps;
 	size_t n_maps;
-	uint8_t (*own)[16]; /* addresses of the host */
-	size_t n_own;
 };
 
 #endif

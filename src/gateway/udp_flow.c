@@ -227,8 +227,11 @@ static int add_io(struct udp_flow *flow, struct poller_io *io, int fd, void (*on
 
 static void open_way(struct udp_flow *flow)
 {
-	int r = add_io(
-		flow, &flow->outside, udp_socket_outside(flow->address, flow->port), on_outside);
+	int r;
+
+	memcpy(flow->head.dialled, flow->address, sizeof(flow->head.dialled));
+	flow->head.has_dialled = true;
+	r = add_io(flow, &flow->outside, udp_socket_outside(flow->address, flow->port), on_outside);
 
 	if (r == 0)
 		r = add_io(flow, &flow->inside, udp_socket_inside(flow->all->gw, &flow->key),
@@ -248,18 +251,14 @@ static void open_way(struct udp_flow *flow)
 static void on_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
 {
 	struct udp_flow *flow = ctx;
-	struct policy_query query = {.host = flow->head.host,
-		.has_address = true,
-		.port = flow->port,
-		.protocol = flow->head.protocol};
 
 	flow->lookup = NULL;
 	if (n == 0) {
 		fail(flow, EHOSTUNREACH);
 		return;
 	}
-	memcpy(query.address, addresses[0], sizeof(query.address));
-	policy_check(flow->all->gw->policy, &query, &flow->answer);
+	verdict_of(flow->all->gw, flow->head.host, addresses[0], flow->port, flow->head.protocol,
+		&flow->answer);
 	if (flow->answer.verdict == POLICY_DENY) {
 		refuse(flow);
 		return;
@@ -405,12 +404,15 @@ static void on_udp6(void *ctx)
 
 void udp_flows_check(struct udp_flows *all)
 {
+	struct policy_answer answer;
 	struct udp_flow *next;
 
 	for (struct udp_flow *flow = all->first; flow; flow = next) {
 		next = flow->next;
-		if (!flow->ask && !verdict_still_holds(all->gw, &flow->head))
-			refuse(flow);
+		if (flow->ask || verdict_still_holds(all->gw, &flow->head, &answer))
+			continue;
+		flow->answer = answer;
+		refuse(flow);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/gateway_internal.h"
+#include "gateway/own_address.h"
 #include "spec/spec_rule.h"
 
 /* The better answer of two names for one address: it is enough that one of them may be reached. */
@@ -21,7 +22,7 @@ static int rank(const struct policy_answer *answer)
 	return 0;
 }
 
-static void ask(struct gateway *gw, const char *host, const uint8_t address[16], uint16_t port,
+void verdict_of(struct gateway *gw, const char *host, const uint8_t address[16], uint16_t port,
 	const char *protocol, struct policy_answer *ret)
 {
 	struct policy_query query = {
@@ -29,6 +30,11 @@ static void ask(struct gateway *gw, const char *host, const uint8_t address[16],
 
 	if (address)
 		memcpy(query.address, address, sizeof(query.address));
+	policy_check(gw->policy, &query, ret);
+	/* What is refused all the same is not looked up. */
+	if (!address || ret->verdict == POLICY_DENY || !own_address_is(address))
+		return;
+	query.is_own = true;
 	policy_check(gw->policy, &query, ret);
 }
 
@@ -43,9 +49,9 @@ static void find_real(struct gateway *gw, const uint8_t address[16], uint16_t po
 	memcpy(v->address, address, sizeof(v->address));
 	v->port = port;
 	v->host = names_find(gw->names, address, 0, now_ns);
-	ask(gw, v->host, address, port, protocol, &v->answer);
+	verdict_of(gw, v->host, address, port, protocol, &v->answer);
 	for (size_t i = 1; v->host && (host = names_find(gw->names, address, i, now_ns)); i++) {
-		ask(gw, host, address, port, protocol, &answer);
+		verdict_of(gw, host, address, port, protocol, &answer);
 		if (rank(&answer) > rank(&v->answer)) {
 			v->host = host;
 			v->answer = answer;
@@ -64,7 +70,7 @@ static void find_synthetic(struct gateway *gw, const uint8_t address[16], uint16
 	v->port = port;
 	v->host = names_find(gw->names, address, 0, now_ns);
 	if (!v->host) {
-		ask(gw, NULL, address, port, protocol, &v->answer);
+		verdict_of(gw, NULL, address, port, protocol, &v->answer);
 		v->answer.verdict = POLICY_DENY;
 		snprintf(v->answer.reason, sizeof(v->answer.reason),
 			"This address stands for a name that was not asked for lately; look the "
@@ -72,7 +78,7 @@ static void find_synthetic(struct gateway *gw, const uint8_t address[16], uint16
 			"up again.");
 		return;
 	}
-	ask(gw, v->host, NULL, port, protocol, &v->answer);
+	verdict_of(gw, v->host, NULL, port, protocol, &v->answer);
 	map = policy_map(gw->policy, v->host, port);
 	if (!map || spec_rule_address(slice_of(map->address), v->address) < 0)
 		return;
@@ -91,13 +97,12 @@ void verdict_find(struct gateway *gw, const uint8_t address[16], uint16_t port,
 		find_real(gw, address, port, protocol, ret);
 }
 
-bool verdict_still_holds(struct gateway *gw, const struct flow_head *head)
+bool verdict_still_holds(
+	struct gateway *gw, const struct flow_head *head, struct policy_answer *ret_answer)
 {
-	struct policy_answer answer;
-
-	ask(gw, head->host, head->has_dialled ? head->dialled : NULL, head->port, head->protocol,
-		&answer);
-	return answer.verdict != POLICY_DENY;
+	verdict_of(gw, head->host, head->has_dialled ? head->dialled : NULL, head->port,
+		head->protocol, ret_answer);
+	return ret_answer->verdict != POLICY_DENY;
 }
 
 void verdict_tell(struct gateway *gw, const struct flow_head *head,

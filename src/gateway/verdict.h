@@ -27,8 +27,13 @@ struct verdict {
 void verdict_find(struct gateway *gw, const uint8_t address[16], uint16_t port,
 	const char *protocol, struct verdict *ret);
 
-/* Whether a flow that is open under this name to this real address may stay. */
-bool verdict_still_holds(struct gateway *gw, const struct flow_head *head);
+/* For a place as it really is: host and address may be NULL, but not both. */
+void verdict_of(struct gateway *gw, const char *host, const uint8_t address[16], uint16_t port,
+	const char *protocol, struct policy_answer *ret);
+
+/* Whether a flow that is open under this name to this real address may stay, by the rules in force now. */
+bool verdict_still_holds(
+	struct gateway *gw, const struct flow_head *head, struct policy_answer *ret_answer);
 
 /* net.refused, or with answer->shadow that it was let through. stage: "dns", "connect", "tls", "http". */
 void verdict_tell(struct gateway *gw, const struct flow_head *head,

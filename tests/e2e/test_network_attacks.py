@@ -512,6 +512,75 @@ def test_inward_addresses(online, world, mode):
 	assert {'169.254.169.254', '169.254.170.2', '100.100.100.200', '10.0.0.5', '203.0.113.1', 'fd00:ec2::254'} <= told
 
 
+@pytest.fixture
+def new_addresses(world):
+	"""Addresses that the host gets while a sandbox lives (add), and what listens at all of its addresses on port 8099."""
+	added = []
+
+	def add(*addresses):
+		for address in addresses:
+			world.ip(world.host, f'addr add {address} dev lo')
+			added.append(address)
+
+	server = subprocess.Popen(world.command(world.host, '/usr/bin/python3', '-c', LISTENER), stdout=subprocess.PIPE)
+	assert server.stdout.readline() == b'ready\n'
+	yield add
+	server.kill()
+	server.wait()
+	for address in added:
+		world.ip(world.host, f'addr del {address} dev lo')
+
+
+LISTENER = '''
+import socket, threading
+def answer(sock):
+	while True:
+		data, peer = sock.recvfrom(99)
+		sock.sendto(b'reached', peer)
+for family, address in ((socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::')):
+	stream, datagram = socket.socket(family, socket.SOCK_STREAM), socket.socket(family, socket.SOCK_DGRAM)
+	for sock in (stream, datagram):
+		if family == socket.AF_INET6:
+			sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+		sock.bind((address, 8099))
+	stream.listen()
+	threading.Thread(target=answer, args=(datagram,)).start()
+print('ready', flush=True)
+'''
+
+KNOCK = '''
+import socket, sys
+for address in sys.argv[1:]:
+	for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+		sock = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, kind)
+		sock.settimeout(5)
+		try:
+			sock.connect((address, 8099))
+			if kind == socket.SOCK_DGRAM:
+				sock.send(b'x')
+				sock.recv(99)
+			print(address, 'reached')
+		except OSError as error:
+			print(address, type(error).__name__)
+'''
+
+
+def test_addresses_that_the_host_got_later(online, world, new_addresses):
+	"""Hosts move between networks, and IPv6 gives a new address each day: what listens there is the host's all the same."""
+	box = online.create('--trace', '--net', 'open', *world.net)
+	try:
+		assert box.sh('curl -sS -o /dev/null -w "%{http_code}" http://allowed.test/').out == '200', 'the gateway runs'
+		new_addresses('203.0.113.66/32', '2001:db8::66/128')
+		addresses = ('203.0.113.66', '2001:db8::66', world_.HERE)
+		run = box.py(KNOCK, *addresses)
+		assert [line.split()[1] for line in run.lines] == ['ConnectionRefusedError'] * 6, run
+		told = {(event['address'], event['protocol'], event['rule']) for event in run.record.events('net.refused')}
+		assert told == {(address, protocol, 'default: an address of the host itself')
+			for address in addresses for protocol in ('tcp', 'udp')}
+	finally:
+		box.remove()
+
+
 @pytest.mark.parametrize('name, to', [('meta.test', '169.254.169.254'), ('priv.test', '10.0.0.5')])
 def test_names_that_lead_inward(online, world, name, to):
 	run = online.sh('curl -sS -m 5 -o /dev/null -w "%{http_code}\\n" http://$1/', name,

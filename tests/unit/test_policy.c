@@ -350,16 +350,21 @@ static void test_shadow(void **state)
 static void test_own_addresses(void **state)
 {
 	struct policy *policy = policy_of("{\"allow\":[\"*\",\"198.51.100.8\"]}");
-	uint8_t address[16];
+	struct policy_query query = {
+		.host = "a.example", .port = 80, .protocol = "tcp", .has_address = true};
+	struct policy_answer a;
 
-	assert_int_equal(ask(policy, "a.example 198.51.100.7 80").verdict, POLICY_ALLOW);
-	assert_int_equal(spec_rule_address(slice_of("198.51.100.7"), address), 0);
-	policy_add_own(policy, address);
-	assert_int_equal(spec_rule_address(slice_of("198.51.100.8"), address), 0);
-	policy_add_own(policy, address);
-	assert_int_equal(ask(policy, "a.example 198.51.100.7 80").verdict, POLICY_DENY);
-	assert_non_null(strstr(ask(policy, "a.example 198.51.100.7 80").rule, "host itself"));
-	assert_int_equal(ask(policy, "a.example 198.51.100.8 80").verdict, POLICY_ALLOW);
+	assert_int_equal(spec_rule_address(slice_of("198.51.100.7"), query.address), 0);
+	policy_check(policy, &query, &a);
+	assert_int_equal(a.verdict, POLICY_ALLOW);
+	query.is_own = true;
+	policy_check(policy, &query, &a);
+	assert_int_equal(a.verdict, POLICY_DENY);
+	assert_non_null(strstr(a.rule, "host itself"));
+	/* A rule may name it. */
+	assert_int_equal(spec_rule_address(slice_of("198.51.100.8"), query.address), 0);
+	policy_check(policy, &query, &a);
+	assert_int_equal(a.verdict, POLICY_ALLOW);
 	policy_free(policy);
 }
 
