@@ -29,7 +29,7 @@ void *create_options_spec(void *base);
 #define CREATE_OPTIONS_GROUPS(at) \
 	{"Sandbox", create_options_box, (at), create_options_spec}, \
 		{"Trace and record", create_options_trace, (at), create_options_spec}, \
-		{"Network", network_options, (at)}, \
+		{"Network", network_options, (at), .is_wall = true}, \
 	{ \
 		"More of the sandbox", create_options_other, (at) \
 	}

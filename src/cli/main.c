@@ -68,6 +68,22 @@ static int count_args(const struct verb *verb, size_t n, struct err *err)
 	return 0;
 }
 
+/* "cloche run agent --allow x" would run it with an open network, and nobody would notice. */
+static int refuse_lost(const struct verb *verb, const struct option_target *targets,
+	const struct option_words *words, struct err *err)
+{
+	const char *word;
+
+	if (!verb->is_command || words->has_separator)
+		return 0;
+	word = option_find_lost(targets, words, (size_t)verb->n_before + 1);
+	return word ? err_set(err, -EINVAL,
+			      "'%s' stands behind the command: put it before, or write -- before "
+			      "the command if it is the command's own",
+			      word)
+	            : 0;
+}
+
 struct call {
 	struct cli *cli;
 	const struct verb *verb;
@@ -92,7 +108,9 @@ static int parse(const struct call *c, struct option_words *words, struct err *e
 		words, err);
 	if (r < 0 || c->cli->help || c->cli->version)
 		return r;
-	r = cli_settle(c->cli, err);
+	r = refuse_lost(verb, targets, words, err);
+	if (r == 0)
+		r = cli_settle(c->cli, err);
 	if (r == 0)
 		r = count_args(verb, words->n, err);
 	if (r == 0 && verb->check)
@@ -124,18 +142,28 @@ static int run_verb(const struct call *c)
 	return CLI_FAILURE;
 }
 
+/* "cloche last net" */
+static int refuse_verb(const char *name, const char *next)
+{
+	struct err err = {0};
+
+	verb_refuse(name, &err);
+	if (next && verb_find(next))
+		log_warn("there is no verb '%s': the verb stands first (`cloche %s %s`)", name,
+			next, name);
+	else
+		log_warn("%s", err.msg);
+	return CLI_USAGE;
+}
+
 static int start_verb(struct cli *cli, const char *name, char **args, size_t n_args)
 {
 	struct call c = {.cli = cli, .verb = verb_find(name), .args = args, .n_args = n_args};
 	scoped_mem void *options = NULL;
-	struct err err = {0};
 	int status;
 
-	if (!c.verb) {
-		verb_refuse(name, &err);
-		log_warn("%s", err.msg);
-		return CLI_USAGE;
-	}
+	if (!c.verb)
+		return refuse_verb(name, n_args ? args[0] : NULL);
 	c.options = options = mem_zero(1, c.verb->options_size ? c.verb->options_size : 1);
 	if (c.verb->init)
 		c.verb->init(options);
@@ -170,7 +198,8 @@ int main(int argc, char **argv)
 		return CLI_FAILURE;
 	at = find_verb(&cli, argc, argv, &err);
 	if (at < 0) {
-		log_warn("%s (`cloche --help` lists all)", err.msg);
+		log_warn(
+			"%s (`cloche --help` lists all; those of a verb stand behind it)", err.msg);
 		return CLI_USAGE;
 	}
 	if (at == 0)

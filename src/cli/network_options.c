@@ -168,7 +168,7 @@ const struct option network_options[] = {
 		OPTION_CALL, .set = set_proxy},
 	{"record-responses", 0, NULL, "keep bodies of responses too", OPTION_CALL,
 		.set = set_responses},
-	{"body-limit", 0, "SIZE", "bytes that are kept of a body (64K)", OPTION_CALL,
+	{"body-limit", 0, "SIZE", "bytes that are kept of a body (64K), at most 64M", OPTION_CALL,
 		.set = set_body_limit},
 	{"publish", 'p', "PORT:PORT",
 		"show a port of the sandbox on the host: the host's port (of 127.0.0.1, or "

@@ -48,6 +48,29 @@ const struct option *option_find(const struct option_target *targets, const char
 	return find(targets, len == 1 ? NULL : name, len, name[0]).option;
 }
 
+static bool is_of_wall(const struct option_target *targets, const char *name, size_t len)
+{
+	for (; targets->groups; targets++)
+		for (const struct option_group *g = targets->groups; g->options; g++)
+			for (const struct option *o = g->options; g->is_wall && o->name; o++)
+				if (len && strlen(o->name) == len && !strncmp(o->name, name, len))
+					return true;
+	return false;
+}
+
+const char *option_find_lost(
+	const struct option_target *targets, const struct option_words *words, size_t from)
+{
+	for (size_t i = from; i < words->n; i++) {
+		const char *word = words->items[i];
+
+		if (strncmp(word, "--", 2) == 0 &&
+			is_of_wall(targets, word + 2, strcspn(word + 2, "=")))
+			return word;
+	}
+	return NULL;
+}
+
 static size_t min3(size_t a, size_t b, size_t c)
 {
 	size_t ab = a < b ? a : b;

@@ -40,6 +40,7 @@ struct option_group {
 	const struct option *options;
 	size_t offset;                /* of what base() takes, in the verb's struct */
 	void *(*base)(void *options); /* NULL: options + offset itself */
+	bool is_wall; /* what may pass: not to be lost behind a command, where nobody would notice */
 };
 
 /* A group set beside the struct that it fills. */
@@ -59,6 +60,10 @@ struct option_words {
  * options. n_before SIZE_MAX: options may stand anywhere. -EINVAL with one sentence. */
 int option_parse(const struct option_target *targets, char **args, size_t n_args, size_t n_before,
 	struct option_words *words, struct err *err);
+
+/* The first word from there on that looks like an option of a wall, or NULL: behind a command it is the command's. */
+const char *option_find_lost(
+	const struct option_target *targets, const struct option_words *words, size_t from);
 
 /* The row for "--name" or "-x" (without the dashes), or NULL. */
 const struct option *option_find(const struct option_target *targets, const char *name, size_t len);

@@ -60,6 +60,23 @@ static const struct {
 	{"mcp", "agent tools"},
 };
 
+/* What others call them. */
+static const struct {
+	const char *name, *verb;
+} other_words[] = {
+	{"allow", "allow-list"},
+	{"delete", "rm"},
+	{"deny", "net-rules"},
+	{"kill", "stop"},
+	{"list", "ps"},
+	{"ls", "ps"},
+	{"network", "net"},
+	{"remove", "rm"},
+	{"rules", "net-rules"},
+	{"start", "create"},
+	{"summary", "show"},
+};
+
 const struct verb *verb_find(const char *name)
 {
 	for (size_t i = 0; verb_table[i]; i++)
@@ -78,6 +95,9 @@ int verb_refuse(const char *name, struct err *err)
 				later[i].part);
 	for (size_t i = 0; verb_table[i]; i++)
 		option_nearest_offer(&nearest, verb_table[i]->name);
+	for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++)
+		if (strcmp(other_words[i].name, name) == 0)
+			nearest.best = other_words[i].verb;
 	if (nearest.best)
 		return err_set(err, -EINVAL, "there is no verb '%s': did you mean '%s'?", name,
 			nearest.best);

@@ -242,6 +242,19 @@ static int take_methods(struct slice text, struct spec_rule *rule, struct err *e
 	return 0;
 }
 
+/* What is left of a rule whose space a shell has split it at. */
+static bool is_method_alone(const char *text)
+{
+	static const char *const methods[] = {
+		"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"};
+	size_t first = strcspn(text, ",");
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (strlen(methods[i]) == first && strncmp(methods[i], text, first) == 0)
+			return true;
+	return false;
+}
+
 static int parse(const char *text, struct spec_rule *rule, struct err *err)
 {
 	const char *space = strchr(text, ' ');
@@ -252,6 +265,9 @@ static int parse(const char *text, struct spec_rule *rule, struct err *err)
 		return err_set(err, -EINVAL, "longer than %d bytes", RULE_MAX);
 	if (strstr(target, "://"))
 		return err_set(err, -EINVAL, "leave the scheme (http://) out: want HOST[:PORT]");
+	if (!space && is_method_alone(text))
+		return err_set(err, -EINVAL,
+			"a method without a host: quote the rule as one, 'GET HOST[/PATH]'");
 	if (space) {
 		r = take_methods(
 			(struct slice){.p = text, .len = (size_t)(space - text)}, rule, err);

@@ -240,3 +240,20 @@ def test_questions_end_with_the_sandbox(online, seen):
 	started = box.start('/bin/sh', '-c', get('http://allowed.test/'), start_new_session=True)
 	wait_for(lambda: started.poll() is not None, 'the refusal', limit_s=30)
 	assert box.remove().code == 0
+
+
+@pytest.mark.parametrize('args, says', [
+	(('run', '/bin/true', '--allow', 'allowed.test'), "'--allow' stands behind the command: put it before, or write --"),
+	(('run', '--allow', 'GET', 'allowed.test/x', '--', '/bin/true'), "quote the rule as one, 'GET HOST[/PATH]'"),
+	(('--net', 'none', 'run', '--', '/bin/true'), 'those of a verb stand behind it'),
+	(('last', 'net'), '`cloche net last`'),
+	(('rules', 'last'), "did you mean 'net-rules'?"),
+	(('network', 'last'), "did you mean 'net'?")])
+def test_what_stands_in_the_wrong_place_is_told(online, args, says):
+	done = online.call(*args)
+	assert done.code == 2 and says in done.err and not done.out, done
+
+
+def test_options_of_the_command_are_its_own(online):
+	run = online.run('/bin/echo', '--allow', options=('--net', 'none'))
+	assert run.out == '--allow\n', run

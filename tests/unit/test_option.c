@@ -275,6 +275,43 @@ static void test_run_refused(void **state)
 	}
 }
 
+/* An option of the network is not lost behind a command; what else a command has is its own. */
+static void test_lost(void **state)
+{
+	static const struct {
+		const char *args[4], *want;
+	} cases[] = {
+		{{"agent", "--allow", "x"}, "--allow"},
+		{{"agent", "run", "--net=none"}, "--net=none"},
+		{{"--allow", "x", "agent"}, NULL},
+		{{"agent", "--name", "x"}, NULL},
+		{{"agent", "--allowed", "x"}, NULL},
+		{{"agent", "--", "-p"}, NULL},
+	};
+
+	for (size_t i = 0; i < LEN(cases); i++) {
+		struct run_options o = {0};
+		const struct option_target targets[] = {{run_options_groups, &o}, {NULL}};
+		char *args[4], *items[4];
+		struct option_words words = {.items = items};
+		struct err err = {0};
+		const char *got;
+		size_t n = 0;
+
+		for (; n < LEN(args) && cases[i].args[n]; n++)
+			args[n] = mem_dup(cases[i].args[n]);
+		run_options_init(&o);
+		assert_int_equal(option_parse(targets, args, n, 0, &words, &err), 0);
+		got = option_find_lost(targets, &words, 1);
+		assert_int_equal(!got, !cases[i].want);
+		if (got)
+			assert_string_equal(got, cases[i].want);
+		run_options_done(&o);
+		while (n > 0)
+			free(args[--n]);
+	}
+}
+
 /* A table must not have two rows of one name, and no verb may take a letter of the global ones. */
 static void check_unique(const struct option_group *g, const char *verb)
 {
@@ -350,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_run_options),
 		cmocka_unit_test(test_run_refused),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_tables),
 	};
 
