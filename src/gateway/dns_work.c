@@ -339,7 +339,7 @@ struct dns_work *dns_work_start(
 	if (work->query.fault != DNS_NOERROR)
 		reply_empty(work, work->query.fault, NULL);
 	else if (!work->query.is_host)
-		refuse(work, "name", "This is not the name of a host.", false);
+		refuse(work, "no host name", "This is not the name of a host.", false);
 	else
 		decide(work);
 	if (is_over)

@@ -55,7 +55,7 @@ static void tell(struct h2_stream *s)
 		return;
 	if (!s->turn.url.p) {
 		if (s->closed[MACHINE_CLIENT])
-			http_turn_refuse(&s->turn, 400, "protocol",
+			http_turn_refuse(&s->turn, 400, HTTP_TURN_UNREADABLE,
 				"the head of a request was malformed or too long");
 		return;
 	}
@@ -203,14 +203,14 @@ static bool may_pass(struct h2_stream *s)
 	struct http1_fault fault;
 
 	if (find_address(s, &fault) < 0) {
-		http_turn_refuse(&s->turn, fault.status, "protocol", fault.why);
+		http_turn_refuse(&s->turn, fault.status, HTTP_TURN_UNREADABLE, fault.why);
 		return false;
 	}
 	if (!http_turn_judge(&s->turn))
 		return false;
 	if (!s->turn.is_connect)
 		return true;
-	http_turn_refuse(&s->turn, 403, "protocol", HTTP_TURN_NO_TUNNEL);
+	http_turn_refuse(&s->turn, 403, HTTP_TURN_TUNNELS, HTTP_TURN_NO_TUNNEL);
 	return false;
 }
 

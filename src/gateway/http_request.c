@@ -8,7 +8,7 @@
 /* Nothing of it can be trusted, its end least of all. */
 static void refuse_unreadable(struct http_machine *m, const struct http1_fault *fault)
 {
-	http_turn_refuse(&m->pair->turn, fault->status, "protocol", fault->why);
+	http_turn_refuse(&m->pair->turn, fault->status, HTTP_TURN_UNREADABLE, fault->why);
 	http_machine_answer_refusal(m, false);
 }
 
@@ -39,11 +39,11 @@ static bool may_pass(struct http_pair *pair)
 	if (!http_turn_judge(&pair->turn))
 		return false;
 	if (pair->turn.is_connect) {
-		http_turn_refuse(&pair->turn, 403, "protocol", HTTP_TURN_NO_TUNNEL);
+		http_turn_refuse(&pair->turn, 403, HTTP_TURN_TUNNELS, HTTP_TURN_NO_TUNNEL);
 		return false;
 	}
 	if (!is_passed_over(pair->request.upgrade) && !is_websocket(&pair->request)) {
-		http_turn_refuse(&pair->turn, 403, "protocol",
+		http_turn_refuse(&pair->turn, 403, "no other upgrade",
 			"The only upgrade of a connection that is passed on is websocket");
 		return false;
 	}

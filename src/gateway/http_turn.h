@@ -9,6 +9,10 @@
 #include "gateway/secrets.h"
 #include "util/str.h"
 
+/* Rules of their own, as people read them. */
+#define HTTP_TURN_UNREADABLE "unreadable HTTP"
+#define HTTP_TURN_TUNNELS    "no tunnels"
+
 #define HTTP_TURN_NO_TUNNEL \
 	"Tunnels through another host are not passed on. Connect to the host itself: what the " \
 	"rules allow is " \

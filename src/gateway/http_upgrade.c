@@ -86,7 +86,7 @@ static void end_frame(struct http_machine *m, enum machine_side from)
 
 static void break_off(struct http_machine *m, const char *why)
 {
-	http_turn_refuse(&m->pair->turn, 0, "protocol", why);
+	http_turn_refuse(&m->pair->turn, 0, "unreadable WebSocket", why);
 	m->error = -EPROTO;
 }
 

@@ -313,7 +313,7 @@ static void test_connect(void **state)
 	run(&w);
 	has(&w.program.log, "1 :status=403\n");
 	has(&w.d.log, "judge CONNECT http://b.test:443 host=b.test port=443 path= connect\n");
-	has(&w.d.log, "refused 403 CONNECT http://b.test:443 host=b.test [protocol] Tunnels");
+	has(&w.d.log, "refused 403 CONNECT http://b.test:443 host=b.test [no tunnels] Tunnels");
 	assert_int_equal(w.server.log.len, 0);
 	finish(&w);
 }
@@ -337,7 +337,8 @@ static void test_bad_heads(void **state)
 	run(&w);
 	has(&w.program.log, "1 reset 2\n");
 	has(&w.program.log, "3 :status=200\n");
-	has(&w.d.log, "refused 400  - host=- [protocol] the head of a request was malformed or too "
+	has(&w.d.log, "refused 400  - host=- [unreadable HTTP] the head of a request was malformed "
+		      "or too "
 		      "long\n");
 	assert_null(strstr(w.server.log.p, " x=y"));
 	finish(&w);

@@ -301,7 +301,8 @@ static const struct {
 	{"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n", 403, true, NULL},
 	{"GET / HTTP/1.1\r\nHost: a.test\r\nUpgrade: tcp-tunnel\r\nConnection: Upgrade\r\n\r\n",
 		403, true,
-		"refused 403 GET http://a.test/ host=a.test [protocol] The only upgrade of a "
+		"refused 403 GET http://a.test/ host=a.test [no other upgrade] The only upgrade of "
+		"a "
 		"connection that is passed "
 		"on is websocket\n"},
 	{"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\nUpgrade: "
@@ -309,10 +310,10 @@ static const struct {
 	 "Sec-WebSocket-Key: k\r\n\r\n",
 		403, true, NULL},
 	{"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, false,
-		"refused 400 GET - host=- [protocol] the request names no good host\n"},
+		"refused 400 GET - host=- [unreadable HTTP] the request names no good host\n"},
 	{"GET / HTTP/1.1\r\nHost: \r\n\r\n", 400, false, NULL},
 	{"GET / HTTP/1.1\r\nHost : a.test\r\n\r\n", 400, false,
-		"refused 400  - host=- [protocol] a field's name is not a word\n"},
+		"refused 400  - host=- [unreadable HTTP] a field's name is not a word\n"},
 	{"GET / HTTP/9.9\r\n\r\n", 505, false, NULL},
 	{"\x16\x03\x01", 400, false, NULL},
 };
