@@ -194,6 +194,7 @@ static void add_host(struct str *out, struct hosts *hosts, const struct network_
 static void add_hosts(struct summary *summary, struct str *out, size_t n)
 {
 	struct hosts hosts = {.seen = map_new()};
+	int64_t looked_up = network_lookups_only(network_table_lookups(summary->network));
 
 	for (size_t i = 0; i < n; i++) {
 		const struct network_entry *entry = network_table_get(summary->network, i);
@@ -217,6 +218,10 @@ static void add_hosts(struct summary *summary, struct str *out, size_t n)
 	if (hosts.failed > 0) {
 		str_puts(out, "; ");
 		summary_lines_number(out, (int64_t)hosts.failed, "place failed", "places failed");
+	}
+	if (looked_up > 0) {
+		str_puts(out, "; ");
+		summary_lines_number(out, looked_up, "name only looked up", "names only looked up");
 	}
 }
 

@@ -132,6 +132,7 @@ void summary_network_json(struct summary *summary, struct jsonw *j)
 	jsonw_kint(j, "reached", t.hosts);
 	jsonw_kint(j, "failed", t.failed);
 	jsonw_kint(j, "refused", t.refused);
+	jsonw_kint(j, "looked_up", network_lookups_only(network_table_lookups(summary->network)));
 	jsonw_kint(j, "requests", t.requests);
 	jsonw_kint(j, "bytes_out", t.bytes_out);
 	jsonw_kint(j, "bytes_in", t.bytes_in);

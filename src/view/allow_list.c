@@ -8,6 +8,7 @@
 #include "util/jsonw.h"
 #include "util/map.h"
 #include "util/mem.h"
+#include "view/refused_tries.h"
 
 #define PLACES_MAX   4096 /* hosts with their ports */
 #define REQUESTS_MAX 4096 /* methods and paths of all */
@@ -30,6 +31,7 @@ struct place {
 
 struct allow_list {
 	struct view_filter filter;
+	struct refused_tries *tries;
 	bool paths;
 	struct map *by_name; /* "host\nport" to its place + 1 */
 	struct place *places;
@@ -43,6 +45,7 @@ struct allow_list *allow_list_new(const struct view_filter *filter, bool paths)
 
 	list->filter = *filter;
 	list->paths = paths;
+	list->tries = refused_tries_new();
 	list->by_name = map_new();
 	return list;
 }
@@ -61,6 +64,7 @@ void allow_list_free(struct allow_list *list)
 	}
 	free(list->places);
 	map_free(list->by_name);
+	refused_tries_free(list->tries);
 	free(list);
 }
 
@@ -241,7 +245,7 @@ static void add_lookup(struct allow_list *list, const struct event *ev)
 
 void allow_list_add(struct allow_list *list, const struct event *ev)
 {
-	if (!view_filter_takes(&list->filter, ev))
+	if (refused_tries_ends(list->tries, ev) || !view_filter_takes(&list->filter, ev))
 		return;
 	if (ev->kind == EVENT_NET_DNS)
 		add_lookup(list, ev);
@@ -252,14 +256,13 @@ void allow_list_add(struct allow_list *list, const struct event *ev)
 		add_reached(list, ev, !(event_has(ev, shadow) && ev->shadow));
 }
 
-/* A name that was looked up and then reached needs no rule for the look-up. */
+/* A name that was looked up and then reached needs no rule for the look-up, nor one whose every try was refused. */
 static bool is_shown(const struct allow_list *list, const struct place *place)
 {
 	if (place->port)
 		return true;
 	for (size_t i = 0; i < list->n_places; i++)
-		if (list->places[i].port && strcmp(list->places[i].host, place->host) == 0 &&
-			(!list->places[i].refused || place->refused))
+		if (list->places[i].port && strcmp(list->places[i].host, place->host) == 0)
 			return false;
 	return true;
 }

@@ -22,6 +22,7 @@ struct network_table {
 	struct intern *intern;
 	struct map *index; /* "protocol address port host" to entry */
 	struct map *flows; /* by number */
+	struct network_lookups *lookups;
 	struct map *exec_ids;
 	struct slice *execs;
 	size_t n_execs;
@@ -43,6 +44,7 @@ struct network_table *network_table_new(const struct view_filter *filter)
 	table->intern = intern_new();
 	table->index = map_new();
 	table->flows = map_new();
+	table->lookups = network_lookups_new();
 	table->exec_ids = map_new();
 	return table;
 }
@@ -74,6 +76,7 @@ void network_table_free(struct network_table *table)
 		free(flow);
 	map_free(table->index);
 	map_free(table->flows);
+	network_lookups_free(table->lookups);
 	map_free(table->exec_ids);
 	intern_free(table->intern);
 	free(table->execs);
@@ -398,10 +401,14 @@ void network_table_add(struct network_table *table, const struct event *ev)
 	struct network_entry *entry;
 	struct flow *flow;
 
-	if (!network_place_is_outward(ev) && !(ev->kind == EVENT_NET_DNS && ev->refused))
+	if (!network_place_is_outward(ev) && ev->kind != EVENT_NET_DNS)
 		return;
 	if (!view_filter_takes(&table->filter, ev))
 		return;
+	if (ev->kind == EVENT_NET_DNS && !ev->refused) {
+		network_lookups_add(table->lookups, ev);
+		return;
+	}
 	flow = ev->kind == EVENT_NET_DNS ? NULL : flow_of(table, ev);
 	if (flow && is_of_another_host(flow, ev))
 		flow = NULL;
@@ -470,7 +477,14 @@ size_t network_table_settle(struct network_table *table)
 	if (table->n_entries > 1)
 		qsort(table->entries, table->n_entries, sizeof(struct network_entry *), compare);
 	part_hidden(table);
+	for (size_t i = 0; i < table->n_shown; i++)
+		network_lookups_reached(table->lookups, table->entries[i]->host);
 	return table->n_shown;
+}
+
+const struct network_lookups *network_table_lookups(const struct network_table *table)
+{
+	return table->lookups;
 }
 
 const struct network_entry *network_table_get(const struct network_table *table, size_t i)

@@ -6,7 +6,7 @@
  * - bytes: as flows end; of one that lasts nothing is counted yet.
  * - failed: nothing there succeeded: each try failed or was refused.
  * - refused: the rules said no at least once; with --shadow it went through all the same (shadow).
- * - Listening sockets and name lookups that were answered make no entry.
+ * - Listening sockets and lookups of names that were not refused make no entry; network_table_lookups() has the latter.
  *
  * Memory goes by entries, by flows, and by requests: past NETWORK_TABLE_KEPT_MAX bytes of them their bodies are left
  * out, past twice that they are only counted. */
@@ -18,6 +18,7 @@
 #include "util/str.h"
 #include "view/idset.h"
 #include "view/network_body.h"
+#include "view/network_lookups.h"
 #include "view/view_filter.h"
 #include "view/view_text.h"
 
@@ -76,6 +77,9 @@ void network_table_add(struct network_table *table, const struct event *ev);
 size_t network_table_settle(struct network_table *table);
 const struct network_entry *network_table_get(const struct network_table *table, size_t i);
 const struct slice *network_table_execs(const struct network_table *table);
+
+/* Names that were asked for; which of them have an entry is as of the last network_table_settle(). */
+const struct network_lookups *network_table_lookups(const struct network_table *table);
 
 /* `net --json`. */
 void network_table_json(struct network_table *table, struct str *out);

@@ -13,6 +13,7 @@
 #include "view/file_access.h"
 #include "view/intern.h"
 #include "view/network_place.h"
+#include "view/refused_tries.h"
 #include "view/saturate.h"
 #include "view/timeline_net.h"
 
@@ -56,6 +57,7 @@ struct row {
 struct timeline {
 	struct view_filter filter;
 	struct command_list *commands;
+	struct refused_tries *tries;
 	struct intern *intern;
 	struct map *seen; /* to index + 1 in rows */
 	struct row *rows;
@@ -69,6 +71,7 @@ struct timeline *timeline_new(const struct view_filter *filter)
 
 	timeline->filter = *filter;
 	timeline->commands = command_list_new(filter);
+	timeline->tries = refused_tries_new();
 	timeline->intern = intern_new();
 	timeline->seen = map_new();
 	return timeline;
@@ -79,6 +82,7 @@ void timeline_free(struct timeline *timeline)
 	if (!timeline)
 		return;
 	command_list_free(timeline->commands);
+	refused_tries_free(timeline->tries);
 	intern_free(timeline->intern);
 	map_free(timeline->seen);
 	free(timeline->rows);
@@ -249,6 +253,8 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 void timeline_add(struct timeline *timeline, const struct event *ev)
 {
 	command_list_add(timeline->commands, ev);
+	if (refused_tries_ends(timeline->tries, ev))
+		return;
 	if (!view_filter_takes(&timeline->filter, ev))
 		return;
 	if ((ev->kind >= EVENT_FILE_OPEN && ev->kind <= EVENT_DIR_CREATE) ||

@@ -73,6 +73,11 @@ def test_shadow_and_the_rules_it_teaches(online, seen):
 def test_allow_list_keeps_what_was_refused_apart(online, seen):
 	run = online.sh(get('http://allowed.test/a', 'http://denied.test/'), options=('--allow', 'allowed.test', *seen.net))
 	assert run.record.view('allow-list').splitlines() == ['allowed.test:80', '# refused: denied.test:80']
+	run = online.sh(get('http://allowed.test/a', 'http://169.254.169.254/', 'http://10.0.0.5/', 'http://10.0.0.5/'),
+		options=('--net', 'open', *seen.net))
+	assert run.record.view('allow-list').splitlines() == ['allowed.test:80', '# refused: 169.254.169.254:80',
+		'# refused: 10.0.0.5:80']
+	assert [row['event'] for row in run.record.json('timeline') if row['what'] == 'host'] == ['connect']
 
 
 def test_rules_of_a_running_sandbox(online, seen):

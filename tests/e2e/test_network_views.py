@@ -374,3 +374,16 @@ def test_followed_while_it_runs(online, world):
 	assert follower.returncode == 0, err
 	entry, = json.loads(out)
 	assert entry['requests'][0]['url'] == 'http://allowed.test/live'
+
+
+def test_names_that_were_only_asked_for_are_told(online, world):
+	"""A question is data that left: in the text of the view, and counted in the summary."""
+	run = online.sh('getent hosts secret-of-mine.wild.test; getent hosts none.invalid; curl -sS http://allowed.test/ -o /dev/null',
+		options=('--net', 'open', *world.net))
+	assert {'secret-of-mine.wild.test', 'none.invalid'} <= {entry['name'] for entry in world.log('dns')}
+	text = run.record.view('net').splitlines()
+	assert text[text.index('Names that were only looked up:') + 1:] == ['        secret-of-mine.wild.test',
+		'        none.invalid (NXDOMAIN)']
+	assert re.search(r'^Network +allowed\.test \(.*\); 2 names only looked up$', run.err, re.M), run.err
+	assert run.record.show()['network']['looked_up'] == 2
+	assert [entry['host'] for entry in run.record.json('net')] == ['allowed.test']

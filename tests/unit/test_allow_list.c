@@ -22,6 +22,8 @@
 #define HTTP(method, url) "\"net.http\",\"method\":\"" method "\",\"url\":\"" url "\","
 #define A443              "\"host\":\"a.example\",\"address\":\"198.51.100.1\",\"port\":443"
 
+#define META              "\"address\":\"169.254.169.254\",\"port\":80"
+
 static const struct {
 	const char *events[6]; /* from the value of "kind" on */
 	const char *hosts, *paths;
@@ -53,6 +55,24 @@ static const struct {
 	{{"\"net.refused\",\"host\":\"s.example\",\"port\":443,\"shadow\":true",
 		 "\"net.refused\",\"host\":\"a.example\",\"port\":443", CONNECT(A443)},
 		"s.example:443\na.example:443\n", "s.example:443\na.example:443\n"},
+	/* A try that was refused fails: that is no contact, and no rule to hand out. */
+	{{"\"net.refused\",\"flow\":1,\"stage\":\"connect\"," META,
+		 CONNECT("\"flow\":1,\"result\":\"ECONNREFUSED\"," META),
+		 "\"net.refused\",\"flow\":2,\"stage\":\"connect\"," META,
+		 CONNECT("\"flow\":2,\"result\":\"EACCES\"," META), CONNECT("\"flow\":3," A443)},
+		"a.example:443\n# refused: 169.254.169.254:80\n",
+		"a.example:443\n# refused: 169.254.169.254:80\n"},
+	/* Nor is its name. */
+	{{"\"net.dns\",\"name\":\"meta.example\",\"type\":\"A\"",
+		 "\"net.refused\",\"flow\":1,\"stage\":\"connect\",\"host\":\"meta.example\"," META,
+		 CONNECT("\"flow\":1,\"result\":\"ECONNREFUSED\",\"host\":\"meta.example\"," META)},
+		"# refused: meta.example:80\n", "# refused: meta.example:80\n"},
+	/* A gateway that was started again counts its flows anew. */
+	{{"\"net.refused\",\"flow\":1,\"stage\":\"connect\"," META,
+		 CONNECT("\"flow\":1,\"result\":\"EACCES\"," META),
+		 CONNECT("\"flow\":1,\"result\":\"ECONNREFUSED\"," A443)},
+		"a.example:443\n# refused: 169.254.169.254:80\n",
+		"a.example:443\n# refused: 169.254.169.254:80\n"},
 	/* A private address needs its own rule. */
 	{{CONNECT("\"host\":\"db.example\",\"address\":\"10.1.2.3\",\"port\":5432"),
 		 CONNECT("\"host\":\"v6.example\",\"address\":\"fd12::1\",\"port\":80")},
