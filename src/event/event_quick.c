@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/json_text.h"
 #include "util/mem.h"
 #include "util/utf8.h"
 
 #define DIGITS_MAX 18 /* more may not fit an int64_t */
+#define NAMES_MAX  64 /* in one object: each is compared with those before */
 
 struct key {
 	const char *name;
@@ -71,20 +73,22 @@ static bool take_char(struct cursor *c, char want)
 	return true;
 }
 
-/* A string without escapes; what is in it beyond ASCII was checked for the line as a whole. */
+/* What is in it beyond ASCII was checked for the line as a whole. */
 static bool take_text(struct cursor *c, struct slice *ret)
 {
-	char *start, *stop;
+	bool escaped;
+	size_t len;
+	long n;
 
 	if (!take_char(c, '"'))
 		return false;
-	start = c->at;
-	stop = memchr(start, '"', (size_t)(c->end - start));
-	if (!stop)
+	n = json_text_find_end(c->at, (size_t)(c->end - c->at), &escaped);
+	if (n < 0)
 		return false;
-	*ret = (struct slice){.p = start, .len = (size_t)(stop - start)};
-	*stop = '\0';
-	c->at = stop + 1;
+	len = escaped ? json_text_decode(c->at, (size_t)n) : (size_t)n;
+	*ret = (struct slice){.p = c->at, .len = len};
+	c->at[len] = '\0';
+	c->at += n + 1;
 	return true;
 }
 
@@ -144,10 +148,13 @@ static bool take_list(struct cursor *c, enum event_field field, struct event_lis
 	return true;
 }
 
+/* All is read: lists have their places, and what stands behind an object is not needed any more. */
 static void place_lists(struct event_quick *quick, struct event *ev)
 {
 	struct slice *at = quick->items;
 
+	for (size_t i = 0; i < quick->n_raws; i++)
+		*quick->raw_ends[i] = '\0';
 	for (size_t i = 0; i < quick->n_lists; i++) {
 		struct event_list *list =
 			(void *)((char *)ev + event_field_table[quick->lists[i]].offset);
@@ -155,6 +162,39 @@ static void place_lists(struct event_quick *quick, struct event *ev)
 		list->items = at;
 		at += list->n;
 	}
+}
+
+static bool came_before(const struct slice *names, size_t n, struct slice name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (slice_eq(names[i], name))
+			return true;
+	return false;
+}
+
+/* An object of texts, as headers and labels are, kept as it stands. */
+static bool take_raw(struct cursor *c, struct slice *ret)
+{
+	struct event_quick *quick = c->quick;
+	struct slice rest = {.p = c->at, .len = (size_t)(c->end - c->at)};
+	struct json_flat flat = json_flat_of(rest);
+	struct json_flat_item item;
+	struct slice names[NAMES_MAX];
+	size_t n = 0;
+	int r;
+
+	while ((r = json_flat_next(&flat, &item)) > 0) {
+		if (n == NAMES_MAX || came_before(names, n, item.name))
+			return false;
+		names[n++] = item.name;
+	}
+	if (r < 0 || quick->n_raws == EVENT_QUICK_LISTS)
+		return false;
+	ret->p = c->at;
+	ret->len = (size_t)(flat.at - c->at);
+	c->at += ret->len;
+	quick->raw_ends[quick->n_raws++] = c->at;
+	return true;
 }
 
 static bool take_errno(struct cursor *c, event_errno *ret)
@@ -186,7 +226,7 @@ static bool take_field(struct cursor *c, enum event_field field)
 	case EVENT_TYPE_errno:
 		return take_errno(c, at);
 	case EVENT_TYPE_raw:
-		return false;
+		return take_raw(c, at);
 	}
 	return false;
 }
@@ -261,19 +301,26 @@ static bool take_member(struct cursor *c)
 	return false;
 }
 
-/* No escape, no control character, and UTF-8. */
+/* No control character, and UTF-8. Eight bytes at a time: one below 0x20 sets its top bit. */
 static bool is_simple(struct slice line)
 {
-	bool ascii = true;
+	const uint64_t ones = 0x0101010101010101ULL, tops = 0x8080808080808080ULL;
+	uint64_t controls = 0, high = 0, w;
+	size_t i = 0;
 
-	for (size_t i = 0; i < line.len; i++) {
-		unsigned char b = (unsigned char)line.p[i];
-
-		if (b < 0x20 || b == '\\')
-			return false;
-		ascii &= b < 0x80;
+	for (; i + 8 <= line.len; i += 8) {
+		memcpy(&w, line.p + i, 8);
+		controls |= (w - ones * 0x20) & ~w;
+		high |= w;
 	}
-	return ascii || utf8_is_valid(line.p, line.len);
+	for (; i < line.len; i++) {
+		w = (unsigned char)line.p[i];
+		controls |= (w - 0x20) & ~w & 0x80;
+		high |= w;
+	}
+	if (controls & tops)
+		return false;
+	return !(high & tops) || utf8_is_valid(line.p, line.len);
 }
 
 bool event_quick_read(struct event_quick *quick, struct slice line, struct event *ev)
@@ -285,7 +332,7 @@ bool event_quick_read(struct event_quick *quick, struct slice line, struct event
 		return false;
 	str_reset(&quick->copy);
 	str_add(&quick->copy, line.p, line.len);
-	quick->n_items = quick->n_lists = 0;
+	quick->n_items = quick->n_lists = quick->n_raws = 0;
 	c.at = quick->copy.p;
 	c.end = c.at + line.len;
 	if (!take_char(&c, '{'))

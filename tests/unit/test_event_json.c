@@ -109,7 +109,78 @@ static void test_bad_lines(void **state)
 			event_json_read(slice_of(cases[i].line), &line, &err), cases[i].want);
 }
 
-/* Both readers: a line without escapes takes the quick way, an escape anywhere sends it the other. */
+/* What both readers say of a line: a blank sends it to the one that reads all JSON. */
+static void compare_readers(const char *line)
+{
+	scoped(event_line) struct event_line *quick = NULL, *slow = NULL;
+	scoped_str struct str blank = {0}, a = {0}, b = {0};
+	int r = event_json_read(slice_of(line), &quick, NULL);
+
+	str_printf(&blank, "{ %s", line + 1);
+	assert_int_equal(event_json_read(str_slice(&blank), &slow, NULL), r);
+	if (r < 0)
+		return;
+	event_json_write(&a, event_json_get(quick), slice_of("s"));
+	event_json_write(&b, event_json_get(slow), slice_of("s"));
+	assert_string_equal(a.p, b.p);
+	assert_int_equal(a.len, b.len);
+}
+
+static void test_readers_agree(void **state)
+{
+	static const char *const ends[] = {
+		"\"path\":\"a\\nb\\\"c\\\\d\\t\\r\\b\\f\\/\"}",
+		"\"path\":\"\\u0041\\u00e9\\u20ac\\u0000z\"}",
+		"\"path\":\"\\ud83d\\ude00\"}",
+		"\"path\":\"\\ud83d\"}",
+		"\"path\":\"\\x\"}",
+		"\"path\":\"\\u00g0\"}",
+		"\"path\":\"\\u00\"}",
+		"\"path\":\"\\\"}",
+		"\"path\":\"\\\\\",\"argv\":[\"\\\"\",\"\\\\\"]}",
+		"\"path\":\"a\x7f\xc3\xa9\",\"argv\":[\"\"]}",
+		"\"pat\\u0068\":\"a\"}",
+		"\"path\":\"12345678\x1f\"}",
+		"\"path\":\"1234567812\x01\"}",
+		"\"headers\":{}}",
+		"\"headers\":{},\"response_headers\":{\"a\":\"\"}}",
+		"\"headers\":{\"a\":\"b\",\"c\":\"\\\"\\u0011\"},\"body\":\"{\\\"a\\\":1}\"}",
+		"\"headers\":{\"a\":\"b\",\"a\":\"c\"}}",
+		"\"headers\":{\"a\":\"b\",\"\\u0061\":\"c\"}}",
+		"\"headers\":{\"a\":\"\\q\"}}",
+		"\"headers\":{\"a\":\"b\",}}",
+		"\"headers\":{\"a\":\"b\"\"c\":\"d\"}}",
+		"\"headers\":{,\"a\":\"b\"}}",
+		"\"headers\":{\"a\":5,\"c\":[null]}}",
+		"\"headers\":{\"a\":{\"b\":\"c\"}}}",
+		"\"headers\":{\"a\":\"b\"",
+		"\"headers\":{",
+	};
+	scoped_str struct str line = {0};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		str_reset(&line);
+		str_printf(&line, "{\"v\":1,\"seq\":3,\"kind\":\"net.http\",%s", ends[i]);
+		compare_readers(line.p);
+	}
+}
+
+/* More names than the quick reader compares: the last one came before. */
+static void test_many_names(void **state)
+{
+	scoped_str struct str line = {0};
+
+	for (int last = 0; last < 2; last++) {
+		str_reset(&line);
+		str_puts(&line, "{\"v\":1,\"seq\":3,\"kind\":\"net.http\",\"headers\":{");
+		for (int i = 0; i < 200; i++)
+			str_printf(&line, "\"n%d\":\"v\",", i);
+		str_printf(&line, "\"n%d\":\"v\"}}", last ? 200 : 7);
+		compare_readers(line.p);
+	}
+}
+
+/* A line that our writer made, and one with an escape that it would not make. */
 static void test_quick_way(void **state)
 {
 	static const char plain[] = "{\"v\":1,\"sandbox\":\"s\",\"seq\":9,\"guest_ns\":-5,\"wall_"
@@ -175,7 +246,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_network_round_trip), cmocka_unit_test(test_journals),
 		cmocka_unit_test(test_same_as_jsonw), cmocka_unit_test(test_bad_lines),
-		cmocka_unit_test(test_quick_way)};
+		cmocka_unit_test(test_quick_way), cmocka_unit_test(test_readers_agree),
+		cmocka_unit_test(test_many_names)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
