@@ -6,9 +6,15 @@
 #include "gateway/http_machine.h"
 
 #define MAX_METHOD 32
-#define MAX_LINE   1024 /* that is waited for, where its end has to be seen */
+#define MAX_LINE \
+	2048 /* that is waited for, where its end has to be seen; a longer one is none of another protocol */
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/* What a load balancer says in front of a request, in its two versions: a server that reads it takes what follows. */
+static const char *const preambles[] = {"PROXY TCP", "PROXY UNKNOWN"};
+static const char binary_preamble[] = {
+	'\r', '\n', '\r', '\n', 0, '\r', '\n', 'Q', 'U', 'I', 'T', '\n'};
 
 /* Whether text begins with word or is the beginning of it. */
 static enum http_kind begins(struct slice text, const char *word, enum http_kind kind)
@@ -20,82 +26,151 @@ static enum http_kind begins(struct slice text, const char *word, enum http_kind
 	return text.len < n ? HTTP_KIND_MORE : kind;
 }
 
-static bool is_alpha(char c)
+/* Between words, to one server or another (RFC 9112, 3; Python splits at the rest). */
+static bool is_blank(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	unsigned char u = (unsigned char)c;
+
+	return c == ' ' || (c >= '\t' && c <= '\r' && c != '\n') || (u >= 0x1c && u <= 0x1f) ||
+	       u == 0x85 || u == 0xa0;
 }
 
-/* "ftp://..." in an HTTP request is for that host, to many servers; in others, as RTSP, it is none of ours. */
-static enum http_kind sniff_scheme(struct slice target)
+static bool is_control(char c)
 {
-	const char *end = memchr(target.p, '\n', target.len);
-	size_t n = 0;
+	return ((unsigned char)c < ' ' || c == 0x7f) && !is_blank(c) && c != '\n';
+}
 
-	while (n < target.len && is_alpha(target.p[n]))
-		n++;
-	if (begins((struct slice){.p = target.p + n, .len = target.len - n}, "://",
-		    HTTP_KIND_HTTP1) == HTTP_KIND_OTHER)
+/* A line whose last word is "HTTP/" and a version. */
+static bool names_version(struct slice line)
+{
+	static const char version[] = "HTTP/";
+	size_t n = sizeof(version) - 1;
+
+	for (size_t i = 1; i + n <= line.len; i++)
+		if (is_blank(line.p[i - 1]) && strncasecmp(line.p + i, version, n) == 0)
+			return true;
+	return false;
+}
+
+/* Other text is not waited for: methods are words in capitals. */
+static bool may_be_method(struct slice word)
+{
+	bool has_letter = false;
+
+	if (word.len > MAX_METHOD || !http1_is_token(word))
+		return false;
+	for (size_t i = 0; i < word.len; i++) {
+		if (word.p[i] >= 'a' && word.p[i] <= 'z')
+			return false;
+		has_letter |= word.p[i] >= 'A' && word.p[i] <= 'Z';
+	}
+	return has_letter;
+}
+
+/* Where the first words do not say it the end of the line does. */
+static enum http_kind sniff_end(struct slice line, struct slice method)
+{
+	const char *end = memchr(line.p, '\n', line.len);
+	size_t n = end ? (size_t)(end - line.p) : line.len;
+
+	for (size_t i = 0; i < n; i++)
+		if (is_control(line.p[i]))
+			return HTTP_KIND_OTHER;
+	if (end)
+		return names_version((struct slice){.p = line.p, .len = n}) ? HTTP_KIND_HTTP1
+		                                                            : HTTP_KIND_OTHER;
+	if (!may_be_method(method))
 		return HTTP_KIND_OTHER;
-	if (!end)
-		return target.len < MAX_LINE ? HTTP_KIND_MORE : HTTP_KIND_OTHER;
-	return memmem(target.p, (size_t)(end - target.p), " HTTP/", strlen(" HTTP/"))
-	               ? HTTP_KIND_HTTP1
-	               : HTTP_KIND_OTHER;
+	return line.len < MAX_LINE ? HTTP_KIND_MORE : HTTP_KIND_HTTP1;
 }
 
-static enum http_kind sniff_target(struct slice method, struct slice target)
+/* "0032git-upload-pack /path": a packet of git's own protocol, which goes on with a NUL. */
+static bool is_packet(struct slice method)
+{
+	return method.len > 8 && memcmp(method.p + 4, "git-", 4) == 0 &&
+	       strspn(method.p, "0123456789abcdef") >= 4;
+}
+
+static enum http_kind sniff_target(struct slice line, struct slice method, struct slice target)
 {
 	enum http_kind plain, tls;
 
-	if (!target.len)
-		return HTTP_KIND_MORE;
-	if (*target.p == '/' || *target.p == '*' || slice_is(method, "CONNECT"))
+	if (*target.p == '\n')
+		return sniff_end(line, method);
+	if (slice_is(method, "CONNECT"))
+		return HTTP_KIND_HTTP1;
+	if ((*target.p == '/' || *target.p == '*') && !is_packet(method))
 		return HTTP_KIND_HTTP1;
 	plain = begins(target, "http://", HTTP_KIND_HTTP1);
 	tls = begins(target, "https://", HTTP_KIND_HTTP1);
 	if (plain == HTTP_KIND_HTTP1 || tls == HTTP_KIND_HTTP1)
 		return HTTP_KIND_HTTP1;
-	return sniff_scheme(target);
+	return sniff_end(line, method);
 }
 
-static bool is_blank(char c)
+/* The beginning of a line in which no word has ended. */
+static enum http_kind sniff_word(struct slice line)
 {
-	return c == ' ' || c == '\t';
+	bool has_more = false;
+
+	for (size_t i = 0; i < line.len; i++)
+		has_more |= line.p[i] < '0' || line.p[i] > '9'; /* than digits */
+	return has_more && line.len <= MAX_METHOD && http1_is_token(line) ? HTTP_KIND_MORE
+	                                                                  : HTTP_KIND_OTHER;
 }
 
-/* As servers read it that are less strict than we: empty lines before it, a method that nobody knows or in lower
- * case, more than one blank. What is HTTP to any of them must not pass as something else. */
+/* As servers read it that are less strict than we: empty lines and blanks before it, a method that nobody knows or in
+ * lower case, blanks of other kinds or more than one, a target that is none. What is HTTP to any of them must not pass
+ * as something else. */
 static enum http_kind sniff_line(struct slice first)
 {
 	size_t from = 0, i, target;
+	struct slice line, method;
 
-	while (from < first.len && (first.p[from] == '\r' || first.p[from] == '\n'))
+	while (from < first.len && (is_blank(first.p[from]) || first.p[from] == '\n'))
 		from++;
-	if (from == first.len)
+	line = (struct slice){.p = first.p + from, .len = first.len - from};
+	if (!line.len)
 		return HTTP_KIND_MORE;
-	if (!is_alpha(first.p[from]))
-		return HTTP_KIND_OTHER;
-	for (i = from; i < first.len && !is_blank(first.p[i]); i++)
-		if (i - from >= MAX_METHOD ||
-			!http1_is_token((struct slice){.p = first.p + i, .len = 1}))
-			return HTTP_KIND_OTHER;
-	for (target = i; target < first.len && is_blank(first.p[target]);)
+	for (i = 0; i < line.len && !is_blank(line.p[i]) && line.p[i] != '\n';)
+		i++;
+	if (i == line.len)
+		return sniff_word(line);
+	method = (struct slice){.p = line.p, .len = i};
+	for (target = i; target < line.len && is_blank(line.p[target]);)
 		target++;
-	if (target == first.len)
+	if (!http1_is_token(method) || method.len > MAX_METHOD)
+		return sniff_end(line, method);
+	if (target == line.len)
 		return HTTP_KIND_MORE;
-	return sniff_target((struct slice){.p = first.p + from, .len = i - from},
-		(struct slice){.p = first.p + target, .len = first.len - target});
+	return sniff_target(
+		line, method, (struct slice){.p = line.p + target, .len = line.len - target});
+}
+
+/* Programs have no reason to say it, and no request behind it would be read. */
+static enum http_kind sniff_preamble(struct slice first)
+{
+	size_t n = sizeof(binary_preamble);
+
+	if (memcmp(first.p, binary_preamble, first.len < n ? first.len : n) == 0)
+		return first.len < n ? HTTP_KIND_MORE : HTTP_KIND_HTTP1;
+	for (size_t i = 0; i < sizeof(preambles) / sizeof(preambles[0]); i++)
+		if (slice_starts(first, preambles[i]))
+			return HTTP_KIND_HTTP1;
+	return HTTP_KIND_OTHER;
 }
 
 enum http_kind http_sniff(struct slice first)
 {
 	size_t n = sizeof(preface) - 1;
+	enum http_kind kind;
 
 	if (!first.len)
 		return HTTP_KIND_MORE;
 	if (memcmp(first.p, preface, first.len < n ? first.len : n) == 0)
 		return first.len < n ? HTTP_KIND_MORE : HTTP_KIND_HTTP2;
-	return sniff_line(first);
+	kind = sniff_preamble(first);
+	return kind == HTTP_KIND_OTHER ? sniff_line(first) : kind;
 }
 
 bool http_is_greeting(struct slice first)

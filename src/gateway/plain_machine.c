@@ -46,16 +46,22 @@ static void pass_on(struct plain_machine *m)
 	str_reset(&m->first);
 }
 
+static void speak_http(struct plain_machine *m)
+{
+	m->is_decided = true;
+	http_machine_new(&m->setup, &m->inner);
+}
+
 static void look(struct plain_machine *m)
 {
 	switch (http_sniff(str_slice(&m->first))) {
 	case HTTP_KIND_MORE:
+		/* So much that could still become a request, and by then nobody would read it. */
 		if (m->first.len >= LOOK_MAX)
-			pass_on(m);
+			speak_http(m);
 		break;
 	case HTTP_KIND_HTTP1:
-		m->is_decided = true;
-		http_machine_new(&m->setup, &m->inner);
+		speak_http(m);
 		break;
 	case HTTP_KIND_HTTP2:
 		m->is_decided = true;
@@ -73,8 +79,12 @@ static size_t take(void *self, enum machine_side from, const void *p, size_t len
 	struct str *out = &m->to[machine_other(from)];
 	size_t room;
 
-	if (!m->is_decided && from == MACHINE_SERVER)
+	/* A server of HTTP/2 may greet before its client does; who else speaks first speaks no HTTP. */
+	if (!m->is_decided && from == MACHINE_SERVER) {
+		if (http_is_greeting((struct slice){.p = p, .len = len}))
+			return 0;
 		pass_on(m);
+	}
 	if (!m->is_decided) {
 		room = LOOK_MAX - m->first.len;
 		len = len < room ? len : room;

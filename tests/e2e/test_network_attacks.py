@@ -408,6 +408,15 @@ REQUESTS = {
 	'absolute': [b'GET http://denied.test/' + FRONT],
 	'tunnel': [b'CONNECT denied.test:80' + FRONT],
 	'slow': [b'G', b'ET /x' + HEAD],
+	'blank first': [b' GET /x' + HEAD],
+	'blanks of other kinds': [b'\x0bGET\x0c\x1c/x' + HEAD],
+	'carriage return': [b'GET\r/x' + HEAD],
+	'no slash': [b'GET x' + HEAD],
+	'a query alone, slowly': [b'GET ?x', HEAD],
+	'no word': [b'!1 /x' + HEAD],
+	'a mark first': [b'\xef\xbb\xbfGET /x' + HEAD],
+	'long and no slash': [b'GET ' + b'x' * 5000, HEAD],
+	'a load balancer before it': [b'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET /x' + HEAD],
 }
 
 
@@ -422,6 +431,19 @@ for i, chunk in enumerate(sys.argv[1:]):
 	time.sleep(6 if i else 0)
 	sock.sendall(bytes.fromhex(chunk))
 print(sock.recv(12).decode())''', *(chunk.hex() for chunk in REQUESTS[how]), options=allow(world, 'allowed.test'))
+	assert run.lines and run.lines[0] in ('HTTP/1.1 400', 'HTTP/1.1 403'), run
+	assert world.log('http') == []
+
+
+@pytest.mark.parametrize('first', [b' ', b'\r\n' * 2100, b'PROXY UNKNOWN\r\n'], ids=['blank', 'lines', 'preamble'])
+def test_request_for_another_host_inside_tls(online, world, first):
+	"""Where nothing was agreed on that says what is spoken."""
+	run = online.py(HELLO + '''
+import sys
+sock = context.wrap_socket(socket.create_connection(('allowed.test', 443)), server_hostname='allowed.test')
+sock.settimeout(5)
+sock.sendall(bytes.fromhex(sys.argv[1]))
+print(sock.recv(12).decode())''', (first + b'GET /x' + HEAD).hex(), options=allow(world, 'allowed.test'))
 	assert run.lines and run.lines[0] in ('HTTP/1.1 400', 'HTTP/1.1 403'), run
 	assert world.log('http') == []
 

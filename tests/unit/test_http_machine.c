@@ -495,7 +495,8 @@ static void test_sniff(void **state)
 		{"GET ht", HTTP_KIND_MORE},
 		{"GET HTTPS://", HTTP_KIND_HTTP1},
 		{"GET httq", HTTP_KIND_MORE},
-		{"GET httq ", HTTP_KIND_OTHER},
+		{"GET httq ", HTTP_KIND_MORE},
+		{"GET httq \r\n", HTTP_KIND_OTHER},
 		{"CONNECT a", HTTP_KIND_HTTP1},
 		{"OPTIONS *", HTTP_KIND_HTTP1},
 		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", HTTP_KIND_MORE},
@@ -512,16 +513,55 @@ static void test_sniff(void **state)
 		{"GET ftp://a/ HTTP/1.1\r\n", HTTP_KIND_HTTP1},
 		{"DESCRIBE rtsp://a/ RTSP/1.0\r\n", HTTP_KIND_OTHER},
 		{"GET ftp:", HTTP_KIND_MORE},
-		{"GET ftp;", HTTP_KIND_OTHER},
+		{"GET ftp;", HTTP_KIND_MORE},
+		{"get ftp;", HTTP_KIND_OTHER},
 		{"INVITE sip:a@b SIP/2.0\r\n", HTTP_KIND_OTHER},
 		{"003egit-upload-pack /a", HTTP_KIND_OTHER},
 		{"*1\r\n", HTTP_KIND_OTHER},
-		{" GET /", HTTP_KIND_OTHER},
+		/* Blanks of all kinds, before and between. */
+		{" GET /", HTTP_KIND_HTTP1},
+		{"\t\x0b\x1cGET\x0b\x0c\r/", HTTP_KIND_HTTP1},
+		{"GET\xa0/x", HTTP_KIND_HTTP1},
+		{" \r \n", HTTP_KIND_MORE},
+		/* Methods and targets that are none. */
+		{"1GET /", HTTP_KIND_HTTP1},
+		{"!GET", HTTP_KIND_MORE},
+		{"12", HTTP_KIND_OTHER},
+		{"GET x HTTP/1.1\r\n", HTTP_KIND_HTTP1},
+		{"GET x HTTP/1.1", HTTP_KIND_MORE},
+		{"get x http/1.1\n", HTTP_KIND_HTTP1},
+		{"GET x\r\nHTTP/1.1\r\n", HTTP_KIND_OTHER},
+		{"\xef\xbb\xbfGET / HTTP/1.1\r\n", HTTP_KIND_HTTP1},
+		{"GET\x1f?\x1fHTTP/1.1\r\n", HTTP_KIND_HTTP1},
+		{"GET x\1 HTTP/1.1\r\n", HTTP_KIND_OTHER},
+		/* What stands before a request for some. */
+		{"PROXY T", HTTP_KIND_MORE},
+		{"PROXY TCP4 ", HTTP_KIND_HTTP1},
+		/* Text of other protocols. */
+		{"hello there", HTTP_KIND_OTHER},
+		{"{\"A\":1}", HTTP_KIND_OTHER},
+		{"<?xml version='1.0'?>", HTTP_KIND_OTHER},
+		{"CONNECT\nhost:a\n\n", HTTP_KIND_OTHER},
+		{"NICK a\r\nUSER a", HTTP_KIND_OTHER},
+		{"PING\r\n", HTTP_KIND_OTHER},
+		{"\x0bMSH|^~\\&|A\rB", HTTP_KIND_OTHER},
 		{"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", HTTP_KIND_OTHER},
 	};
 
+	char line[3000];
+
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(http_sniff(slice_of(cases[i].first)), cases[i].want);
+	for (size_t i = 1; i < 12; i++)
+		assert_int_equal(
+			http_sniff((struct slice){"\r\n\r\n\0\r\nQUIT\n", i}), HTTP_KIND_MORE);
+	assert_int_equal(http_sniff((struct slice){"\r\n\r\n\0\r\nQUIT\n!", 13}), HTTP_KIND_HTTP1);
+	assert_int_equal(http_sniff((struct slice){"\r\n\r\n\0x", 6}), HTTP_KIND_OTHER);
+	/* No line of another protocol is as long. */
+	memset(line, 'y', sizeof(line));
+	memcpy(line, "GET ", 4);
+	assert_int_equal(http_sniff((struct slice){line, 2000}), HTTP_KIND_MORE);
+	assert_int_equal(http_sniff((struct slice){line, sizeof(line)}), HTTP_KIND_HTTP1);
 }
 
 static void test_greeting(void **state)
