@@ -266,14 +266,31 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int 
 	}
 }
 
+/* By the rules in force now: the place, and what is under way. */
+static bool may_go_on(struct bridge *bridge)
+{
+	const struct machine *m = &bridge->machine;
+	struct policy_answer answer;
+
+	if (!verdict_still_holds(bridge->gw, &bridge->head, &answer))
+		return false;
+	bridge->answer.only_http = answer.only_http;
+	if (bridge->state == BRIDGE_RELAYING)
+		return !answer.only_http;
+	if (bridge->state != BRIDGE_MACHINE)
+		return true;
+	poller_again(bridge->gw->poller,
+		&bridge->side[MACHINE_CLIENT].io); /* it may have words to say */
+	return m->ops->check(m->self, answer.only_http) == 0;
+}
+
 void bridge_all_check(struct bridges *bridges)
 {
-	struct policy_answer answer;
 	struct bridge *next;
 
 	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
 		next = bridge->next;
-		if (verdict_still_holds(bridges->gw, &bridge->head, &answer))
+		if (may_go_on(bridge))
 			continue;
 		bridge->failed = true;
 		bridge_reset(bridge, "the rules in force now refuse it");

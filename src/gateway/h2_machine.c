@@ -168,6 +168,15 @@ static int machine_error(void *self)
 	return ((struct h2_machine *)self)->error;
 }
 
+static int machine_check(void *self, bool must_read)
+{
+	struct h2_machine *m = self;
+
+	for (struct h2_stream *s = m->streams; s; s = s->next)
+		h2_stream_check(s);
+	return 0;
+}
+
 static void machine_free(void *self)
 {
 	struct h2_machine *m = self;
@@ -195,6 +204,7 @@ void h2_machine_new(const struct http_setup *setup, struct machine *ret_machine)
 		.sent = machine_sent,
 		.wants_end = machine_wants_end,
 		.error = machine_error,
+		.check = machine_check,
 		.free = machine_free,
 	};
 	struct h2_machine *m = new0(struct h2_machine);

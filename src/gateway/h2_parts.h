@@ -94,6 +94,8 @@ void h2_stream_sent_end(struct h2_stream *s, enum machine_side to);
 /* A side reset it or is done with it. */
 void h2_stream_closed(struct h2_stream *s, enum machine_side side, uint32_t code);
 void h2_stream_lost(struct h2_stream *s); /* the server's whole connection ended */
+void h2_stream_check(
+	struct h2_stream *s); /* other rules are in force: ends it where they refuse it */
 void h2_stream_reset(struct h2_stream *s, enum machine_side to, uint32_t code);
 
 #endif

@@ -134,6 +134,12 @@ static void break_off(struct h2_stream *s)
 		answer_refusal(s);
 }
 
+void h2_stream_check(struct h2_stream *s)
+{
+	if (s->turn.url.p && !s->cut && !http_turn_judge_again(&s->turn))
+		break_off(s);
+}
+
 static void forward_request(struct h2_stream *s, bool last)
 {
 	nghttp2_data_provider provider = {.source = {.ptr = s}, .read_callback = h2_body_to_server};

@@ -348,14 +348,19 @@ void held_check(struct held *held)
 {
 	struct policy_answer answer;
 
-	if (held->answer.verdict == POLICY_DENY || held->head.port == DNS_STREAM_PORT ||
-		verdict_still_holds(held->gw, &held->head, &answer))
+	if (held->answer.verdict == POLICY_DENY || held->head.port == DNS_STREAM_PORT)
 		return;
+	if (verdict_still_holds(held->gw, &held->head, &answer) ||
+		(held->ask && answer.verdict == POLICY_ASK)) {
+		held->answer.only_http = answer.only_http;
+		return;
+	}
 	if (held->state == HELD_SETTLED) {
 		held_free(held);
 		return;
 	}
 	held->answer = answer;
+	held->answer.verdict = POLICY_DENY;
 	verdict_tell(held->gw, &held->head, &held->answer, "connect");
 	fail(held, ECONNREFUSED);
 }

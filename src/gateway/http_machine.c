@@ -216,6 +216,13 @@ static int machine_error(void *self)
 	return ((struct http_machine *)self)->error;
 }
 
+static int machine_check(void *self, bool must_read)
+{
+	struct http_machine *m = self;
+
+	return m->pair && !http_turn_judge_again(&m->pair->turn) ? -EACCES : 0;
+}
+
 static void machine_free(void *self)
 {
 	struct http_machine *m = self;
@@ -246,6 +253,7 @@ void http_machine_new(const struct http_setup *setup, struct machine *ret_machin
 		.sent = machine_sent,
 		.wants_end = machine_wants_end,
 		.error = machine_error,
+		.check = machine_check,
 		.free = machine_free,
 	};
 	struct http_machine *m = new0(struct http_machine);

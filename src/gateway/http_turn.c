@@ -157,7 +157,7 @@ void http_turn_fail(struct http_turn *turn, unsigned status, const char *why)
 	turn->refused = true;
 }
 
-bool http_turn_judge(struct http_turn *turn)
+static void ask(const struct http_turn *turn, struct http_answer *ret)
 {
 	const struct http_setup *s = turn->setup;
 	struct http_request request = {.method = turn->method,
@@ -169,10 +169,17 @@ bool http_turn_judge(struct http_turn *turn)
 		.is_connect = turn->is_connect,
 		.fields = turn->fields,
 		.n_fields = turn->n_fields};
-	bool is_model = http_is_model_api(request.host);
 
-	turn->answer = (struct http_answer){0};
-	s->hooks->judge(s->arg, &request, &turn->answer);
+	*ret = (struct http_answer){0};
+	s->hooks->judge(s->arg, &request, ret);
+}
+
+bool http_turn_judge(struct http_turn *turn)
+{
+	const struct http_setup *s = turn->setup;
+	bool is_model = http_is_model_api(turn->has_host ? turn->host.p : NULL);
+
+	ask(turn, &turn->answer);
 	if (turn->answer.refuse) {
 		if (!turn->answer.status)
 			turn->answer.status = 403;
@@ -184,6 +191,21 @@ bool http_turn_judge(struct http_turn *turn)
 	http_copy_init(&turn->sent, s, false, is_model);
 	http_copy_init(&turn->got, s, true, is_model);
 	return true;
+}
+
+bool http_turn_judge_again(struct http_turn *turn)
+{
+	struct http_answer answer;
+
+	if (turn->refused)
+		return true;
+	ask(turn, &answer);
+	if (!answer.refuse)
+		return true;
+	turn->error = "the rules in force now refuse it";
+	http_turn_report(turn);
+	http_turn_refuse(turn, answer.status ? answer.status : 403, answer.rule, answer.reason);
+	return false;
 }
 
 void http_turn_problem(const struct http_turn *turn, struct str *out)

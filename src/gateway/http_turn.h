@@ -59,6 +59,8 @@ int http_turn_address(struct http_turn *turn, struct slice authority, struct sli
 	struct http1_fault *ret_fault);
 /* Asks whether it may go on, with method, fields and address set. False: it was refused, and that was told. */
 bool http_turn_judge(struct http_turn *turn);
+/* The same for one that is under way, since other rules are in force. False: it was reported, and refused. */
+bool http_turn_judge_again(struct http_turn *turn);
 /* Part of it (http_turn_secrets.c): which secrets may go there, and whether others are about to. */
 int http_turn_bind(struct http_turn *turn);
 /* Refuses it, and tells. */

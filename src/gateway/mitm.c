@@ -331,6 +331,13 @@ static int mitm_broken(void *self)
 	return m->inner.ops ? m->inner.ops->error(m->inner.self) : 0;
 }
 
+static int mitm_check(void *self, bool must_read)
+{
+	struct mitm *m = self;
+
+	return m->inner.ops ? m->inner.ops->check(m->inner.self, must_read) : 0;
+}
+
 static void mitm_free(void *self)
 {
 	struct mitm *m = self;
@@ -352,6 +359,7 @@ const struct machine_ops mitm_machine = {.take = mitm_take,
 	.sent = mitm_sent,
 	.wants_end = mitm_wants_end,
 	.error = mitm_broken,
+	.check = mitm_check,
 	.free = mitm_free};
 
 bool mitm_is_opening(const struct mitm *m)

@@ -173,6 +173,16 @@ static int error(void *self)
 	return m->error || !m->inner.ops ? m->error : m->inner.ops->error(m->inner.self);
 }
 
+static int check(void *self, bool must_read)
+{
+	struct plain_machine *m = self;
+
+	m->may_pass = !must_read;
+	if (m->inner.ops)
+		return m->inner.ops->check(m->inner.self, must_read);
+	return m->is_decided && must_read ? -EACCES : 0;
+}
+
 static void free_machine(void *self)
 {
 	struct plain_machine *m = self;
@@ -195,6 +205,7 @@ void plain_machine_new(const struct http_setup *setup, bool may_pass, struct mac
 		.sent = sent,
 		.wants_end = wants_end,
 		.error = error,
+		.check = check,
 		.free = free_machine};
 	struct plain_machine *m = new0(struct plain_machine);
 

@@ -335,6 +335,7 @@ static enum policy_verdict refuse_udp(const struct look *look, struct policy_ans
 	char place[PLACE_MAX];
 
 	format_place(look->q, place, sizeof(place));
+	say(a->rule, sizeof(a->rule), "default: no UDP beside rules for requests");
 	say(a->reason, sizeof(a->reason),
 		"%s over UDP cannot be read as HTTP, which the rules of this sandbox want for this "
 		"host: use TCP",

@@ -281,6 +281,7 @@ static void on_answer(void *ctx, bool is_allowed)
 
 	flow->ask = NULL;
 	flow->answer.verdict = is_allowed ? POLICY_ALLOW : POLICY_DENY;
+	flow->head.was_asked = is_allowed;
 	if (is_allowed)
 		find_way(flow);
 	else

@@ -102,7 +102,8 @@ bool verdict_still_holds(
 {
 	verdict_of(gw, head->host, head->has_dialled ? head->dialled : NULL, head->port,
 		head->protocol, ret_answer);
-	return ret_answer->verdict != POLICY_DENY;
+	return ret_answer->verdict == POLICY_ALLOW ||
+	       (ret_answer->verdict == POLICY_ASK && head->was_asked);
 }
 
 void verdict_tell(struct gateway *gw, const struct flow_head *head,

@@ -31,7 +31,8 @@ void verdict_find(struct gateway *gw, const uint8_t address[16], uint16_t port,
 void verdict_of(struct gateway *gw, const char *host, const uint8_t address[16], uint16_t port,
 	const char *protocol, struct policy_answer *ret);
 
-/* Whether a flow that is open under this name to this real address may stay, by the rules in force now. */
+/* Whether a flow that is open under this name to this real address may stay, by the rules in force now. What a person
+ * is to be asked about stays where one was. */
 bool verdict_still_holds(
 	struct gateway *gw, const struct flow_head *head, struct policy_answer *ret_answer);
 

@@ -49,8 +49,8 @@ static void add_name(struct network_lookups *lookups, const struct event *ev)
 	}
 	if (lookups->n == lookups->cap) {
 		lookups->cap = lookups->cap ? lookups->cap * 2 : 16;
-		lookups->names = mem_grow(
-			lookups->names, lookups->cap, sizeof(struct network_lookup));
+		lookups->names =
+			mem_grow(lookups->names, lookups->cap, sizeof(struct network_lookup));
 	}
 	lookups->names[lookups->n++] =
 		(struct network_lookup){.name = intern_text(lookups->intern, ev->name),

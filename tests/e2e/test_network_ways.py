@@ -165,6 +165,83 @@ def test_asked_and_nobody_there(world, online):
 	assert world.log('dns') == [] and world.log('http') == []
 
 
+# Five ways, opened before rules change, each used once more behind it: 'ok', what the answer says, or the errno.
+WAYS = '''
+import base64, os, socket, sys
+address = socket.gethostbyname('allowed.test')
+def dial(port, first=b''):
+	sock = socket.create_connection((address, port), 10)
+	sock.sendall(first)
+	return sock
+def frame(data):
+	key = os.urandom(4)
+	return bytes([0x81, 0x80 | len(data)]) + key + bytes(byte ^ key[i % 4] for i, byte in enumerate(data))
+raw = dial(18081, b'\\1\\2')
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.settimeout(10)
+datagrams.connect((address, 18081))
+datagrams.send(b'before')
+assert datagrams.recv(99) == b'before'
+ws = dial(80, b'GET /ws HTTP/1.1\\r\\nHost: allowed.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'
+	b'Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: ' + base64.b64encode(bytes(16)) + b'\\r\\n\\r\\n')
+assert ws.recv(999)[9:12] == b'101'
+idle = dial(80, b'GET /ok/1 HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')
+assert idle.recv(9999)[9:12] == b'200'
+upload = dial(80, b'POST /up HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: 4\\r\\n\\r\\nxx')
+print('up', flush=True)
+sys.stdin.readline()
+def use_raw():
+	raw.settimeout(.1)
+	try:
+		raw.recv(99)
+	except TimeoutError:
+		raw.settimeout(10)
+	raw.shutdown(socket.SHUT_WR)
+	return 'ok' if raw.recv(99)[:2] == b'2 ' else 'lost'
+def use_datagrams():
+	datagrams.send(b'after')
+	return 'ok' if datagrams.recv(99) == b'after' else 'lost'
+def use(sock, data, want, at):
+	sock.sendall(data)
+	got = sock.recv(9999)
+	return 'ok' if got[at:at + len(want)] == want else got[at:at + len(want)].decode()
+for name, use_again in (('raw', use_raw), ('udp', use_datagrams), ('ws', lambda: use(ws, frame(b'after'), b'after', 2)),
+	('idle', lambda: use(idle, b'GET /ok/2 HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n', b'200', 9)),
+	('upload', lambda: use(upload, b'yy', b'200', 9))):
+	try:
+		print(name, use_again())
+	except OSError as error:
+		print(name, error.errno)
+'''
+
+
+@pytest.mark.parametrize('allow, change, want, told', [
+	('allowed.test', ('--allow', 'GET allowed.test/ok/**', '--remove', 'allowed.test'), '104 111 104 ok 104',
+		{('GET', 'http'), ('POST', 'http'), (None, 'connect')}),
+	('allowed.test', ('--deny', 'allowed.test/ws'), '104 111 104 ok ok', {('GET', 'http'), (None, 'connect')}),
+	('allowed.test', ('--deny', '203.0.113.10'), '104 111 104 104 104', {(None, 'connect')}),
+	('203.0.113.10', ('--allow', 'other.test'), 'ok ok ok ok ok', set())],
+	ids=['narrowed', 'path', 'address', 'still allowed'])
+def test_rules_that_change_under_what_is_open(world, online, allow, change, want, told):
+	"""What may not begin any more does not go on: bytes that nobody reads, requests and messages half way."""
+	sandbox = online.create('--trace', '--net', 'allow', *world.net, '--allow', allow)
+	code = WAYS if allow == 'allowed.test' else WAYS.replace("socket.gethostbyname('allowed.test')", f"'{allow}'")
+	try:
+		process = sandbox.start(harness.PYTHON, '-c', code, stdin=subprocess.PIPE)
+		assert process.stdout.readline() == b'up\n'
+		done = online.call('net-rules', *change, sandbox.id)
+		assert done.code == 0, done
+		sandbox.sh('true') # its end waits for the gateway, which then has them
+		out, err = process.communicate(b'\n', timeout=60)
+		said = dict(line.split() for line in out.decode().splitlines())
+		assert said == dict(zip(('raw', 'udp', 'ws', 'idle', 'upload'), want.split())), err
+		refused = sandbox.record.events('net.refused')
+		assert {(event.get('method'), event['stage']) for event in refused} == told, refused
+		assert not [event for event in refused if event['rule'].startswith('allow ')], refused
+	finally:
+		sandbox.remove()
+
+
 def test_rules_that_change(world, online):
 	"""What is open and refused from now on is reset; what was refused is let through."""
 	sandbox = online.create('--trace', '--net', 'allow', *world.net, '--allow', 'allowed.test')

@@ -238,6 +238,15 @@ def dns_that_fails():
 		sock.sendto(query[:2] + b'\x81\x82' + query[4:6] + bytes(6) + query[12:query.index(b'\0', 12) + 5], sender)
 
 
+def echo_udp():
+	"""Datagrams to the raw port come back."""
+	sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+	sock.bind((address, RAW))
+	while True:
+		data, sender = sock.recvfrom(65536)
+		sock.sendto(data, sender)
+
+
 def dns_udp():
 	sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 	sock.bind((address, DNS))
@@ -290,7 +299,7 @@ def listen(port, serve):
 make_certificates()
 for where in ((HTTP, http), (HTTPS, https), (RAW, raw), (DNS, dns_tcp)):
 	listen(*where)
-for work in (dns_udp, dns_that_fails, watch_packets):
+for work in (dns_udp, dns_that_fails, echo_udp, watch_packets):
 	threading.Thread(target=work, daemon=True).start()
 while True: # until the datagram socket is there, too
 	with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as trial:

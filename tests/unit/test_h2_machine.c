@@ -378,6 +378,33 @@ static void test_resets(void **state)
 	}
 }
 
+/* Other rules: a stream that they refuse ends on both sides, its connections go on. */
+static void test_other_rules(void **state)
+{
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct world w;
+
+		begin(&w, steps[i], (struct http_setup){0});
+		w.server.answer = "none";
+		ask(&w, (struct ask){.authority = "b.test", .path = "/1"});
+		ask(&w, (struct ask){.path = "/2"});
+		run(&w);
+		w.d.refuse_host = "b.test";
+		assert_int_equal(w.d.machine.ops->check(w.d.machine.self, true), 0);
+		run(&w);
+		has(&w.server.log, "1 reset 8\n");
+		has(&w.program.log, "1 :status=403\n");
+		has(&w.d.log, "http://b.test/1 body=0: -> 0 error=the rules in force now refuse "
+		              "it\nrefused 403");
+		assert_null(strstr(w.program.log.p, "3 "));
+		w.server.answer = "200";
+		ask(&w, (struct ask){.path = "/3"});
+		run(&w);
+		has(&w.program.log, "5 :status=200\n");
+		finish(&w);
+	}
+}
+
 static void test_goaway(void **state)
 {
 	struct world w;
@@ -520,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_connect),
 		cmocka_unit_test(test_bad_heads),
 		cmocka_unit_test(test_resets),
+		cmocka_unit_test(test_other_rules),
 		cmocka_unit_test(test_goaway),
 		cmocka_unit_test(test_server_ends),
 		cmocka_unit_test(test_client_ends),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -413,6 +414,29 @@ static void test_bad_frames(void **state)
 	http_drive_done(&d);
 }
 
+/* Other rules: what is under way and refused now is broken off, once, and told; between exchanges nothing is. */
+static void test_other_rules(void **state)
+{
+	struct http_drive d;
+
+	begin(&d, &plain, 1000);
+	http_drive_send(&d, MACHINE_CLIENT, slice_of(GET("/1")));
+	http_drive_send(&d, MACHINE_SERVER, slice_of(OK("0\r\n\r\n")));
+	d.refuse_host = "a.test";
+	assert_int_equal(d.machine.ops->check(d.machine.self, true), 0);
+	d.refuse_host = "b.test";
+	http_drive_send(&d, MACHINE_CLIENT,
+		slice_of("POST /2 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nxx"));
+	assert_int_equal(d.machine.ops->check(d.machine.self, true), 0);
+	d.refuse_host = "a.test";
+	assert_int_equal(d.machine.ops->check(d.machine.self, true), -EACCES);
+	assert_non_null(strstr(d.log.p, "http/1.1 POST http://a.test/2 len=4 body=2?:xx -> 0 "
+	                                "error=the rules in force now refuse "
+					"it\nrefused 403 POST http://a.test/2 host=a.test [deny "
+	                                "a.test] No rule allows a.test\n"));
+	http_drive_done(&d);
+}
+
 /* 8 MiB each way through both framings: what waits stays small, nothing is lost, the copy is cut at its limit. */
 static void test_bulk(void **state)
 {
@@ -599,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_back_pressure),
 		cmocka_unit_test(test_model_api),
 		cmocka_unit_test(test_sniff),
+		cmocka_unit_test(test_other_rules),
 		cmocka_unit_test(test_greeting),
 		cmocka_unit_test(test_model_names),
 	};

@@ -15,8 +15,8 @@
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define A80    "\"host\":\"a.test\",\"address\":\"203.0.113.1\",\"port\":80"
-#define LONG                                                                                      \
-	"\"host\":\"a-name-that-is-much-too-long-for-one-line.of.packages.example.test\","        \
+#define LONG \
+	"\"host\":\"a-name-that-is-much-too-long-for-one-line.of.packages.example.test\"," \
 	"\"address\":\"203.0.113.2\",\"port\":443"
 
 static const char *const events[] = {
@@ -25,9 +25,11 @@ static const char *const events[] = {
 	"\"net.http\",\"flow\":1,\"method\":\"POST\",\"url\":\"http://a.test/form\",\"status\":200,"
 	"\"body_bytes\":1234567," A80,
 	"\"net.flow\",\"flow\":1,\"protocol\":\"tcp\",\"bytes_out\":1234999,\"bytes_in\":300," A80,
-	"\"net.refused\",\"flow\":2,\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":80,"
+	"\"net.refused\",\"flow\":2,\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":"
+	"80,"
 	"\"rule\":\"default: an address of metadata services\",\"stage\":\"connect\"",
-	"\"net.connect\",\"flow\":2,\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":80,"
+	"\"net.connect\",\"flow\":2,\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":"
+	"80,"
 	"\"result\":\"ECONNREFUSED\"",
 	"\"net.connect\",\"flow\":3,\"protocol\":\"tcp\",\"result\":\"ETIMEDOUT\"," LONG,
 	"\"net.dns\",\"name\":\"none.test\",\"type\":\"A\",\"error\":\"NXDOMAIN\"",
@@ -42,9 +44,10 @@ static void add(struct network_table *table, size_t seq, const char *text)
 {
 	struct event_line *line = NULL;
 	struct err err = {0};
-	scoped_mem char *json = mem_printf("{\"v\":1,\"sandbox\":\"sb_0000000000000000\",\"seq\":%zu,"
-					   "\"guest_ns\":%zu,\"wall_ms\":1,\"kind\":%s}",
-		seq, seq, text);
+	scoped_mem char *json =
+		mem_printf("{\"v\":1,\"sandbox\":\"sb_0000000000000000\",\"seq\":%zu,"
+			   "\"guest_ns\":%zu,\"wall_ms\":1,\"kind\":%s}",
+			seq, seq, text);
 
 	if (event_json_read(slice_of(json), &line, &err) < 0)
 		fail_msg("%s: %s", json, err.msg);
@@ -67,12 +70,14 @@ static void check(const struct view_style *style, const char *want)
 static void test_wide(void **state)
 {
 	check(&(struct view_style){0},
-		"HOST                                          PROTO   REQ       OUT        IN  RESULT\n"
+		"HOST                                          PROTO   REQ       OUT        IN  "
+		"RESULT\n"
 		"169.254.169.254:80                            tcp       0   0 bytes   0 bytes  "
 		"REFUSED (an address of metadata services)\n"
 		"denied.test                                   -         0   0 bytes   0 bytes  "
 		"REFUSED (deny)\n"
-		"a.test:80                                     tcp       1    1.2 MB 300 bytes  ok\n"
+		"a.test:80                                     tcp       1    1.2 MB 300 bytes  "
+		"ok\n"
 		"   200  POST http://a.test/form  1.2 MB sent\n"
 		"…g-for-one-line.of.packages.example.test:443  tcp       0   0 bytes   0 bytes  "
 		"failed (ETIMEDOUT)\n"
@@ -107,16 +112,17 @@ static void test_nothing(void **state)
 	scoped_str struct str text = {0};
 
 	for (size_t i = 0; i < 11; i++) {
-		scoped_mem char *lookup = mem_printf(
-			"\"net.dns\",\"name\":\"n%zu.test\",\"type\":\"A\"", i);
+		scoped_mem char *lookup =
+			mem_printf("\"net.dns\",\"name\":\"n%zu.test\",\"type\":\"A\"", i);
 
 		add(table, i + 1, lookup);
 	}
 	network_table_text(table, &(struct view_style){0}, &text);
-	assert_string_equal(text.p, "no connections\nNames that were only looked up:\n"
-				    "        n0.test\n        n1.test\n        n2.test\n        n3.test\n"
-				    "        n4.test\n        n5.test\n        n6.test\n        n7.test\n"
-				    "        and 3 more: cloche events\n");
+	assert_string_equal(text.p,
+		"no connections\nNames that were only looked up:\n"
+		"        n0.test\n        n1.test\n        n2.test\n        n3.test\n"
+		"        n4.test\n        n5.test\n        n6.test\n        n7.test\n"
+		"        and 3 more: cloche events\n");
 }
 
 /* Past what is kept, names are counted. */
@@ -126,16 +132,18 @@ static void test_bound(void **state)
 	scoped(network_table) struct network_table *table = network_table_new(&filter);
 
 	for (size_t i = 0; i < NETWORK_LOOKUPS_MAX + 5; i++) {
-		scoped_mem char *lookup = mem_printf(
-			"\"net.dns\",\"name\":\"n%zu.test\",\"type\":\"A\"", i);
+		scoped_mem char *lookup =
+			mem_printf("\"net.dns\",\"name\":\"n%zu.test\",\"type\":\"A\"", i);
 
 		add(table, i + 1, lookup);
 	}
-	add(table, 9999, "\"net.connect\",\"flow\":1,\"protocol\":\"tcp\",\"host\":\"n7.test\","
-			 "\"address\":\"203.0.113.1\",\"port\":80");
+	add(table, 9999,
+		"\"net.connect\",\"flow\":1,\"protocol\":\"tcp\",\"host\":\"n7.test\","
+		"\"address\":\"203.0.113.1\",\"port\":80");
 	assert_int_equal(network_table_settle(table), 1);
 	assert_int_equal(network_lookups_n(network_table_lookups(table)), NETWORK_LOOKUPS_MAX);
-	assert_int_equal(network_lookups_only(network_table_lookups(table)), NETWORK_LOOKUPS_MAX + 4);
+	assert_int_equal(
+		network_lookups_only(network_table_lookups(table)), NETWORK_LOOKUPS_MAX + 4);
 }
 
 int main(void)
