@@ -88,6 +88,7 @@ static bool intercept(
 		.ca = tls_setup_ca(gw),
 		.host = decision->host[0] ? decision->host : NULL,
 		.address = bridge->head.has_dialled ? bridge->head.dialled : NULL,
+		.port = bridge->head.port,
 		.asked_for_name = hello->result == TLS_HELLO_NAME,
 		.alpn = hello->alpn,
 		.has_upstream = bridge->side[MACHINE_SERVER].io.fd >= 0,

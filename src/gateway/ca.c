@@ -99,6 +99,14 @@ static int read_authority(struct ca *ca, struct slice key_hex, struct slice cert
 	return ca->key ? 0 : -EBADMSG;
 }
 
+/* Programs that open one connection after another take up the session of the one before. Nothing is kept here: the ticket holds
+ * all, under a key of this context. */
+static void give_tickets(SSL_CTX *ctx)
+{
+	SSL_CTX_clear_options(ctx, SSL_OP_NO_TICKET);
+	SSL_CTX_set_num_tickets(ctx, 1);
+}
+
 int ca_new(
 	struct slice key_hex, struct slice certificate_base64, struct ca **ret_ca, struct err *err)
 {
@@ -108,6 +116,8 @@ int ca_new(
 	ca->leaves = map_new();
 	ca->ctx = tls_end_context(TLS_server_method());
 	ca->leaf_key = EVP_EC_gen(CURVE);
+	if (ca->ctx)
+		give_tickets(ca->ctx);
 	if (!ca->ctx || !ca->leaf_key)
 		return err_set(err, -ENOMEM, "start TLS: %s", tls_end_last_words());
 	r = read_authority(ca, key_hex, certificate_base64);

@@ -400,7 +400,8 @@ struct mitm *mitm_new(const struct mitm_config *config)
 {
 	struct mitm *m = new0(struct mitm);
 	scoped_str struct str offer = {0};
-	struct tls_target target = {.host = config->host, .address = config->address};
+	struct tls_target target = {
+		.host = config->host, .address = config->address, .port = config->port};
 
 	copy(m, config);
 	if (!m->has_upstream) {

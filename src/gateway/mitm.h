@@ -57,6 +57,7 @@ struct mitm_config {
 	struct ca *ca;
 	const char *host;       /* of the decision; NULL: none */
 	const uint8_t *address; /* 16 bytes; NULL: none */
+	uint16_t port;
 	bool asked_for_name; /* the hello named host; else the certificate names the address as well */
 	struct slice alpn; /* the hello's */
 	bool has_upstream; /* false: only the program is there, to be told why it is refused */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "gateway/tls_end_internal.h"
+#include "gateway/tls_sessions.h"
 #include "util/mem.h"
 
 #define HASH_DIGITS 8
@@ -23,6 +24,7 @@ static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
 
 struct tls_client {
 	SSL_CTX *ctx;
+	struct tls_sessions *sessions;
 };
 
 /* "1a2b3c4d.0", as `openssl rehash` names its links. */
@@ -85,6 +87,28 @@ static int add_extra(X509_STORE *store, const char *pem, struct err *err)
 	return 0;
 }
 
+/* A certificate that is asked for of us belongs to the handshake in which that can be told. */
+static int on_session(SSL *ssl, SSL_SESSION *session)
+{
+	struct tls_client *client = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+	struct tls_end *end = SSL_get_app_data(ssl);
+
+	if (end->was_asked || SSL_get_verify_result(ssl) != X509_V_OK)
+		return 0;
+	tls_sessions_add(client->sessions, str_slice(&end->session_key), session);
+	return 1;
+}
+
+static void keep_sessions(struct tls_client *client)
+{
+	client->sessions = tls_sessions_new();
+	SSL_CTX_set_app_data(client->ctx, client);
+	SSL_CTX_clear_options(client->ctx, SSL_OP_NO_TICKET);
+	SSL_CTX_set_session_cache_mode(
+		client->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(client->ctx, on_session);
+}
+
 int tls_client_new(
 	const char *roots_dir, const char *extra, struct tls_client **ret_client, struct err *err)
 {
@@ -95,6 +119,7 @@ int tls_client_new(
 	if (!client->ctx)
 		return err_set(err, -ENOMEM, "start TLS: %s", tls_end_last_words());
 	SSL_CTX_set_verify(client->ctx, SSL_VERIFY_PEER, NULL);
+	keep_sessions(client);
 	r = add_roots(SSL_CTX_get_cert_store(client->ctx), roots_dir, err);
 	if (r == 0 && extra)
 		r = add_extra(SSL_CTX_get_cert_store(client->ctx), extra, err);
@@ -109,6 +134,7 @@ void tls_client_free(struct tls_client *client)
 	if (!client)
 		return;
 	SSL_CTX_free(client->ctx);
+	tls_sessions_free(client->sessions);
 	free(client);
 }
 
@@ -129,6 +155,26 @@ static bool set_target(SSL *ssl, const struct tls_target *target)
 	return X509_VERIFY_PARAM_set1_ip(param, a, 16) == 1;
 }
 
+static void make_session_key(const struct tls_target *target, struct str *out)
+{
+	if (target->host)
+		str_puts(out, target->host);
+	str_putc(out, '\0');
+	if (target->address)
+		str_add(out, target->address, sizeof(struct in6_addr));
+	str_add(out, &target->port, sizeof(target->port));
+	str_add(out, target->alpn.p, target->alpn.len);
+}
+
+static void take_up_session(struct tls_client *client, struct tls_end *end)
+{
+	SSL_SESSION *session = tls_sessions_take(client->sessions, str_slice(&end->session_key));
+
+	if (session)
+		(void)SSL_set_session(end->ssl, session); /* else a whole handshake */
+	SSL_SESSION_free(session);
+}
+
 struct tls_end *tls_client_connect(struct tls_client *client, const struct tls_target *target)
 {
 	scoped(tls_end) struct tls_end *end = tls_end_new(client->ctx, false, NULL);
@@ -139,6 +185,8 @@ struct tls_end *tls_client_connect(struct tls_client *client, const struct tls_t
 		SSL_set_alpn_protos(end->ssl, (const unsigned char *)target->alpn.p,
 			(unsigned)target->alpn.len) != 0)
 		return NULL;
+	make_session_key(target, &end->session_key);
+	take_up_session(client, end);
 	tls_end_start(end);
 	return take(&end);
 }

@@ -21,6 +21,7 @@ SCOPED_TYPE(tls_client)
 struct tls_target {
 	const char *host;       /* whom the certificate must name; NULL: the address */
 	const uint8_t *address; /* 16 bytes, IPv4 mapped; looked at without a host */
+	uint16_t port;          /* with the above: what a session may be taken up for */
 	struct slice alpn;      /* what to offer, as it is on the wire; empty: nothing */
 };
 

@@ -85,6 +85,7 @@ void tls_end_free(struct tls_end *e)
 		return;
 	SSL_free(e->ssl); /* with its BIO */
 	str_done(&e->out);
+	str_done(&e->session_key);
 	drop_plain(e);
 	free(e);
 }

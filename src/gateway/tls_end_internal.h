@@ -25,6 +25,7 @@ struct tls_end {
 	int alert;                       /* that came, -1 without */
 	char alpn[TLS_END_ALPN_MAX + 1]; /* a server's: what to agree to, then what was agreed on */
 	char reason[TLS_END_REASON_MAX];
+	struct str session_key; /* a client's: what its sessions are kept under */
 };
 
 /* A context with what holds for every end: versions, no sessions, small buffers. NULL where OpenSSL refuses.

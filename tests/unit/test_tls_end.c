@@ -196,7 +196,7 @@ static void test_closes(void **state)
 
 static void test_refuses_a_name(void **state)
 {
-	struct pair p = shake(trusting, "a.test", "b.test", "", "", 70000);
+	struct pair p = shake(trusting, "wanted.test", "b.test", "", "", 70000);
 
 	assert_int_equal(tls_end_state(p.client), TLS_END_FAILED);
 	assert_int_equal(tls_end_failure(p.client), TLS_END_BAD_CERTIFICATE);
@@ -239,6 +239,97 @@ static void test_older_version(void **state)
 	settle(p.client, p.server, 100);
 	assert_int_not_equal(tls_end_state(p.server), TLS_END_OPEN);
 	end(&p);
+}
+
+static void close_pair(struct pair *p)
+{
+	tls_end_close(p->client);
+	tls_end_close(p->server);
+	settle(p->client, p->server, 70000);
+	end(p);
+}
+
+/* Whether one more connection takes up the session of one before. */
+static bool takes_up(struct tls_client *who, const struct tls_target *target, int version)
+{
+	struct pair p = {.client = tls_client_connect(who, target),
+		.server = ca_accept(ca, &(struct ca_name){.host = target->host}, "h2")};
+	bool reused;
+
+	assert_true(SSL_set_max_proto_version(p.server->ssl, version));
+	settle(p.client, p.server, 70000);
+	assert_int_equal(tls_end_state(p.client), TLS_END_OPEN);
+	reused = SSL_session_reused(p.client->ssl);
+	assert_int_equal(SSL_session_reused(p.server->ssl), reused);
+	close_pair(&p);
+	return reused;
+}
+
+static void test_takes_up_sessions(void **state)
+{
+	static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+	static const uint8_t here[16] = {[15] = 1};
+	const struct tls_target one = {.host = "one.test", .port = 443},
+				others[] = {{.host = "two.test", .port = 443},
+					{.host = "one.test", .port = 444},
+					{.host = "one.test", .port = 443, .address = here},
+					{.host = "one.test",
+						.port = 443,
+						.alpn = slice_of("\2h2")}};
+
+	for (size_t v = 0; v < sizeof(versions) / sizeof(versions[0]); v++) {
+		scoped(tls_client) struct tls_client *who = NULL, *next = NULL;
+
+		assert_int_equal(tls_client_new(NO_ROOTS, ours.pem.p, &who, NULL), 0);
+		assert_int_equal(tls_client_new(NO_ROOTS, ours.pem.p, &next, NULL), 0);
+		assert_false(takes_up(who, &one, versions[v]));
+		for (int i = 0; i < 10; i++)
+			assert_true(takes_up(who, &one, versions[v]));
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+			assert_false(takes_up(who, &others[i], versions[v]));
+		assert_false(takes_up(next, &one, versions[v])); /* it has roots of its own */
+		/* More kinds than are kept: the oldest go. */
+		for (int port = 0; port < 80; port++)
+			assert_false(takes_up(who,
+				&(struct tls_target){.host = "x.test", .port = (uint16_t)port},
+				versions[v]));
+		assert_false(takes_up(who, &one, versions[v]));
+	}
+}
+
+/* A ticket of TLS 1.3 is used once: two connections at the same time have one between them. */
+static void test_takes_up_once(void **state)
+{
+	const struct tls_target target = {.host = "once.test"};
+	scoped(tls_client) struct tls_client *who = NULL;
+	struct pair p[2];
+	int n = 0;
+
+	assert_int_equal(tls_client_new(NO_ROOTS, ours.pem.p, &who, NULL), 0);
+	assert_false(takes_up(who, &target, TLS1_3_VERSION));
+	for (int i = 0; i < 2; i++)
+		p[i] = (struct pair){.client = tls_client_connect(who, &target),
+			.server = ca_accept(ca, &(struct ca_name){.host = "once.test"}, "")};
+	for (int i = 0; i < 2; i++) {
+		settle(p[i].client, p[i].server, 70000);
+		n += SSL_session_reused(p[i].client->ssl);
+		close_pair(&p[i]);
+	}
+	assert_int_equal(n, 1);
+}
+
+/* What was refused once is refused again. */
+static void test_no_session_of_the_refused(void **state)
+{
+	scoped(tls_client) struct tls_client *who = NULL;
+
+	assert_int_equal(tls_client_new(NO_ROOTS, other.pem.p, &who, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct pair p = shake(who, "no.test", "no.test", "", "", 70000);
+
+		assert_int_equal(tls_end_failure(p.client), TLS_END_BAD_CERTIFICATE);
+		end(&p);
+	}
 }
 
 static void test_cut_off(void **state)
@@ -447,7 +538,9 @@ int main(void)
 		cmocka_unit_test(test_carries), cmocka_unit_test(test_holds_back),
 		cmocka_unit_test(test_closes), cmocka_unit_test(test_refuses_a_name),
 		cmocka_unit_test(test_tells_a_refused_authority),
-		cmocka_unit_test(test_older_version), cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_older_version), cmocka_unit_test(test_takes_up_sessions),
+		cmocka_unit_test(test_takes_up_once),
+		cmocka_unit_test(test_no_session_of_the_refused), cmocka_unit_test(test_cut_off),
 		cmocka_unit_test(test_broken), cmocka_unit_test(test_altered),
 		cmocka_unit_test(test_addresses), cmocka_unit_test(test_both_names),
 		cmocka_unit_test(test_long_names), cmocka_unit_test(test_many_names),
