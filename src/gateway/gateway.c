@@ -2,6 +2,7 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include "gateway/ask.h"
@@ -241,7 +242,7 @@ static int start(struct gateway *gw, struct err *err)
 	gw->body_spare = BODY_SPARE;
 	gw->channel = channel_new(GATEWAY_FD_CONTROL, gw->config.sandbox, gw->config.start_ns);
 	gw->names = names_new();
-	gw->refused = refused_new(GATEWAY_FD_REFUSED);
+	gw->refused = refused_new(gw->by_rules ? -1 : GATEWAY_FD_REFUSED);
 	gw->resolver = resolver_new(gw, &gw->config.resolvers);
 	gw->bridges = bridge_all_new(gw);
 	gw->asks = ask_all_new(gw);
@@ -302,6 +303,7 @@ static int prepare(struct gateway *gw, struct err *err)
 		r = config_read(&gw->config, GATEWAY_FD_CONFIG, GATEWAY_FD_SECRETS, err);
 	if (r < 0)
 		return r;
+	gw->by_rules = fcntl(GATEWAY_FD_COPIES, F_GETFD) >= 0; /* before anything else is opened */
 	gw->poller = poller_new();
 	gw->flows_max = flows_max();
 	r = inside_open(GATEWAY_FD_NETNS, &gw->inside, err);

@@ -25,6 +25,7 @@ struct gateway_proxy {
 
 struct gateway {
 	struct config config;
+	bool by_rules; /* catch, not programs: there are no maps (netcatch_wire.h) */
 	struct gateway_proxy proxy;
 	struct poller_io control_io;
 	struct poller *poller;

@@ -42,11 +42,23 @@ static void send_raw(const struct held *held, const uint8_t *packet, size_t len)
 		(const struct sockaddr *)&to, to_len);
 }
 
-static void settle(struct held *held, uint32_t verdict)
+static void settle(struct held *held)
 {
-	(void)kmap_set(GATEWAY_FD_FLOWS, &held->key, &verdict); /* full: held again by its repeat */
+	uint32_t verdict = NETCATCH_PASS;
+
+	if (!held->gw->by_rules)
+		(void)kmap_set(GATEWAY_FD_FLOWS, &held->key,
+			&verdict); /* full: held again by its repeat */
 	syn_complete(held->packet, held->packet_len);
 	send_raw(held, held->packet, held->packet_len);
+}
+
+static void reset(struct held *held)
+{
+	uint8_t answer[SYN_ICMP_MAX];
+	size_t len = syn_reset(held->packet, answer);
+
+	send_raw(held, answer, len);
 }
 
 static void unreachable(struct held *held, int positive_errno)
@@ -66,7 +78,7 @@ static void answer_client(struct held *held, int positive_errno)
 	case ECONNREFUSED:
 	case ECONNRESET:
 	case EMFILE:
-		settle(held, NETCATCH_REFUSE);
+		reset(held);
 		break;
 	case ENETUNREACH:
 		unreachable(held, ENETUNREACH);
@@ -106,7 +118,7 @@ void held_free(struct held *held)
 	ask_cancel(held->ask);
 	if (held->upstream_fd >= 0)
 		close(held->upstream_fd);
-	if (held->state == HELD_SETTLED)
+	if (held->state == HELD_SETTLED && !held->gw->by_rules)
 		(void)kmap_remove(GATEWAY_FD_FLOWS, &held->key); /* gone: as well */
 	count(held, false);
 	flow_head_done(&held->head);
@@ -165,7 +177,7 @@ static void let_in(struct held *held, int upstream_fd)
 	held->state = HELD_SETTLED;
 	held->timer = (struct poller_timer){.on_time = on_not_accepted, .ctx = held};
 	poller_timer_set(held->gw->poller, &held->timer, ACCEPT_NS);
-	settle(held, NETCATCH_PASS);
+	settle(held);
 }
 
 static void on_dialled(void *ctx, int r)
@@ -326,7 +338,7 @@ void held_repeat(struct held *held, const struct netcatch_record *record)
 	if (held->state == HELD_WAITING)
 		held_dial(held);
 	else if (held->state == HELD_SETTLED)
-		settle(held, NETCATCH_PASS);
+		settle(held);
 }
 
 void held_accept(struct held *held, int client_fd)

@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "gateway/copies.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/held.h"
+#include "gateway/owners.h"
 #include "gateway/verdict.h"
 #include "proto/gateway_wire.h"
 #include "util/clock.h"
@@ -19,6 +21,7 @@
 #define DIALS_MAX    512
 #define PATIENCE_NS  (3 * CLOCK_NS_PER_S) /* for a dial while others wait */
 #define ACCEPTS_TURN 64
+#define COPIES_TURN  64
 #define FAILURES     128
 #define FAILURE_NS   (2 * CLOCK_NS_PER_S)
 #define SPAN_BYTES   (64u << 10)
@@ -39,7 +42,7 @@ struct intake {
 	struct gateway *gw;
 	struct failure failures[FAILURES]; /* the last ones, the oldest is written over */
 	size_t next_failure;
-	struct ring *ring;
+	struct ring *ring; /* NULL where rules catch */
 	struct poller_io ring_io, listener_io;
 	struct map *held; /* struct netcatch_key to struct held */
 	struct queue waiting, dialling;
@@ -156,7 +159,13 @@ static const struct failure *find_failure(
 	return NULL;
 }
 
-static void on_syn(struct intake *intake, const struct netcatch_record *record)
+static void start(struct intake *intake, struct netcatch_record *record)
+{
+	owners_add(intake->gw->owners, &record->key, &record->owner);
+	held_start(intake->gw, record);
+}
+
+static void on_syn(struct intake *intake, struct netcatch_record *record)
 {
 	const struct failure *failure;
 	struct held *held;
@@ -170,7 +179,7 @@ static void on_syn(struct intake *intake, const struct netcatch_record *record)
 	else if (failure)
 		held_answer(intake->gw, record, failure->error);
 	else if (map_len(intake->held) < HELD_MAX)
-		held_start(intake->gw, record);
+		start(intake, record);
 }
 
 /* A connect() or sendto() that the kernel half refused by its list. */
@@ -242,6 +251,23 @@ static void on_ring(void *ctx)
 	(void)read_ring(ctx); /* once a turn; it is still readable where there is more */
 }
 
+static void on_copies(void *ctx)
+{
+	struct intake *intake = ctx;
+	char *chunk = intake->gw->chunk;
+	struct netcatch_record record;
+
+	for (int i = 0; i < COPIES_TURN; i++) {
+		ssize_t n = recv(GATEWAY_FD_COPIES, chunk, GATEWAY_CHUNK, MSG_DONTWAIT);
+		struct slice messages = {.p = chunk, .len = n > 0 ? (size_t)n : 0};
+
+		if (n < 0 && errno != ENOBUFS)
+			break; /* nothing more; some that found no room will be sent again */
+		while (copies_next(&messages, &record))
+			on_syn(intake, &record);
+	}
+}
+
 static void on_accepted(struct intake *intake, int fd, const struct sockaddr_storage *peer)
 {
 	struct netcatch_key key = {.protocol = IPPROTO_TCP};
@@ -291,6 +317,20 @@ void intake_check(struct intake *intake)
 		held_check(value);
 }
 
+static int open_records(struct intake *intake, struct err *err)
+{
+	struct poller *poller = intake->gw->poller;
+	int r;
+
+	if (intake->gw->by_rules)
+		return poller_add_level(
+			poller, &intake->ring_io, GATEWAY_FD_COPIES, on_copies, intake);
+	r = ring_open(GATEWAY_FD_RING, &intake->ring, err);
+	if (r < 0)
+		return r;
+	return poller_add_level(poller, &intake->ring_io, GATEWAY_FD_RING, on_ring, intake);
+}
+
 int intake_open(struct gateway *gw, struct intake **ret_intake, struct err *err)
 {
 	struct intake *intake = new0(struct intake);
@@ -301,10 +341,7 @@ int intake_open(struct gateway *gw, struct intake **ret_intake, struct err *err)
 	intake->waiting.end = &intake->waiting.first;
 	intake->dialling.end = &intake->dialling.first;
 	intake->ring_io.fd = intake->listener_io.fd = -1;
-	r = ring_open(GATEWAY_FD_RING, &intake->ring, err);
-	if (r == 0)
-		r = poller_add_level(
-			gw->poller, &intake->ring_io, GATEWAY_FD_RING, on_ring, intake);
+	r = open_records(intake, err);
 	if (r == 0)
 		r = poller_add_level(
 			gw->poller, &intake->listener_io, GATEWAY_FD_TCP, on_listener, intake);

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include "gateway/gateway_internal.h"
 #include "proto/gateway_wire.h"
@@ -11,9 +13,10 @@
 #include "util/map.h"
 #include "util/mem.h"
 
-#define KEEP_NS  (60 * CLOCK_NS_PER_S)
-#define SWEEP_NS (30 * CLOCK_NS_PER_S)
-#define KEYS_MAX 20000 /* beyond, one is deleted when it was read */
+#define KEEP_NS     (60 * CLOCK_NS_PER_S)
+#define SWEEP_NS    (30 * CLOCK_NS_PER_S)
+#define KEYS_MAX    20000 /* beyond, one is deleted when it was read */
+#define PATIENCE_US 200000
 
 struct owners {
 	struct gateway *gw;
@@ -44,8 +47,11 @@ static void sweep(void *ctx)
 
 struct owners *owners_new(struct gateway *gw)
 {
+	const struct timeval patience = {.tv_usec = PATIENCE_US};
 	struct owners *owners = new0(struct owners);
 
+	(void)setsockopt(GATEWAY_FD_FINDER, SOL_SOCKET, SO_RCVTIMEO, &patience,
+		sizeof(patience)); /* fails for no socket of that kind */
 	owners->gw = gw;
 	owners->used = map_new();
 	owners->timer = (struct poller_timer){.on_time = sweep, .ctx = owners};
@@ -61,11 +67,38 @@ void owners_free(struct owners *owners)
 	free(owners);
 }
 
+/* An answer that comes too late is that of another key when the next is waited for. */
+static void ask(const struct netcatch_key *key, struct netcatch_owner *ret_owner)
+{
+	struct netcatch_found found;
+
+	memset(ret_owner, 0, sizeof(*ret_owner));
+	if (send(GATEWAY_FD_FINDER, key, sizeof(*key), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return;
+	while (recv(GATEWAY_FD_FINDER, &found, sizeof(found), 0) == sizeof(found))
+		if (memcmp(&found.key, key, sizeof(*key)) == 0) {
+			*ret_owner = found.owner;
+			return;
+		}
+}
+
+void owners_add(struct owners *owners, const struct netcatch_key *key, struct netcatch_owner *owner)
+{
+	struct netcatch_owner found;
+
+	if (owner->pid)
+		return;
+	ask(key, &found);
+	if (!found.cgroup)
+		found.cgroup = owner->cgroup;
+	*owner = found;
+}
+
 void owners_find(
 	struct owners *owners, const struct netcatch_key *key, struct netcatch_owner *ret_owner)
 {
-	if (kmap_find(GATEWAY_FD_OWNERS, key, ret_owner) < 0) {
-		memset(ret_owner, 0, sizeof(*ret_owner));
+	if (owners->gw->by_rules || kmap_find(GATEWAY_FD_OWNERS, key, ret_owner) < 0) {
+		ask(key, ret_owner);
 		return;
 	}
 	if (map_len(owners->used) >= KEYS_MAX) {

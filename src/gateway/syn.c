@@ -13,6 +13,7 @@
 #define ICMP_HEAD 8
 #define TTL       64
 #define TCP_SYN   0x02
+#define TCP_RST   0x04
 #define TCP_ACK   0x10
 #define UDP_HEAD  8
 
@@ -35,12 +36,12 @@ static size_t head_len(const uint8_t *packet)
 	return is_v4(packet) ? (packet[0] & 15u) * 4u : V6_HEAD;
 }
 
-int syn_check(const uint8_t *packet, size_t len)
+int syn_cut(const uint8_t *packet, size_t len)
 {
 	size_t head, tcp_head;
 	const uint8_t *tcp;
 
-	if (len < V4_HEAD || len > SYN_MAX || (!is_v4(packet) && packet[0] >> 4 != 6))
+	if (len < V4_HEAD || (!is_v4(packet) && packet[0] >> 4 != 6))
 		return -EBADMSG;
 	head = head_len(packet);
 	if (head < V4_HEAD || len < head + TCP_HEAD)
@@ -49,9 +50,40 @@ int syn_check(const uint8_t *packet, size_t len)
 		return -EBADMSG;
 	tcp = packet + head;
 	tcp_head = (tcp[12] >> 4) * 4u;
-	if (tcp_head < TCP_HEAD || head + tcp_head > len)
+	if (tcp_head < TCP_HEAD || head + tcp_head > len || head + tcp_head > SYN_MAX)
 		return -EBADMSG;
-	return (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN ? 0 : -EBADMSG;
+	return (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN ? (int)(head + tcp_head) : -EBADMSG;
+}
+
+int syn_check(const uint8_t *packet, size_t len)
+{
+	int r = len > SYN_MAX ? -EBADMSG : syn_cut(packet, len);
+
+	return r < 0 ? r : 0;
+}
+
+static uint16_t get16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+static void put_address(uint8_t to[16], const uint8_t *address, bool v4)
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+	memcpy(to, mapped, sizeof(mapped));
+	memcpy(to + (v4 ? 12 : 0), address, v4 ? 4 : 16);
+}
+
+void syn_ends(const uint8_t *packet, struct netcatch_key *ret_key)
+{
+	const uint8_t *tcp = packet + head_len(packet);
+	bool v4 = is_v4(packet);
+
+	*ret_key = (struct netcatch_key){
+		.protocol = IPPROTO_TCP, .sport = get16(tcp), .dport = get16(tcp + 2)};
+	put_address(ret_key->src, packet + (v4 ? 12 : 8), v4);
+	put_address(ret_key->dst, packet + (v4 ? 16 : 24), v4);
 }
 
 uint32_t syn_sequence(const uint8_t *packet)
@@ -103,20 +135,20 @@ void syn_complete(uint8_t *packet, size_t len)
 }
 
 /* Back to whom it came from, as from where it was to go. The kernel sets the checksum of an IPv4 header. */
-static size_t answer_head(const uint8_t *packet, size_t len, uint8_t *out)
+static size_t answer_head(const uint8_t *packet, uint8_t protocol, size_t payload_len, uint8_t *out)
 {
 	if (is_v4(packet)) {
 		out[0] = 0x45;
-		put16(out + 2, V4_HEAD + ICMP_HEAD + len);
+		put16(out + 2, V4_HEAD + payload_len);
 		out[8] = TTL;
-		out[9] = IPPROTO_ICMP;
+		out[9] = protocol;
 		memcpy(out + 12, packet + 16, 4);
 		memcpy(out + 16, packet + 12, 4);
 		return V4_HEAD;
 	}
 	out[0] = 0x60;
-	put16(out + 4, ICMP_HEAD + len);
-	out[6] = IPPROTO_ICMPV6;
+	put16(out + 4, payload_len);
+	out[6] = protocol;
 	out[7] = TTL;
 	memcpy(out + 8, packet + 24, 16);
 	memcpy(out + 24, packet + 8, 16);
@@ -130,7 +162,8 @@ static size_t answer(
 	size_t head;
 
 	memset(ret_answer, 0, SYN_ICMP_MAX);
-	head = answer_head(packet, len, ret_answer);
+	head = answer_head(
+		packet, is_v4(packet) ? IPPROTO_ICMP : IPPROTO_ICMPV6, ICMP_HEAD + len, ret_answer);
 	icmp = ret_answer + head;
 	icmp[0] = is_v4(packet) ? ICMP4_KIND : ICMP6_KIND;
 	icmp[1] = code;
@@ -149,21 +182,64 @@ size_t syn_unreachable(
 	return answer(packet, len, positive_errno == ENETUNREACH ? ICMP_NETWORK : host, ret_answer);
 }
 
-size_t syn_port_unreachable(const uint8_t src[16], uint16_t sport, const uint8_t dst[16],
-	uint16_t dport, uint8_t ret_answer[SYN_ICMP_MAX])
+size_t syn_reset(const uint8_t *packet, uint8_t ret_answer[SYN_ICMP_MAX])
+{
+	const uint8_t *from = packet + head_len(packet);
+	uint32_t next = htonl(syn_sequence(packet) + 1);
+	uint8_t *tcp;
+	size_t head;
+
+	memset(ret_answer, 0, SYN_ICMP_MAX);
+	head = answer_head(packet, IPPROTO_TCP, TCP_HEAD, ret_answer);
+	tcp = ret_answer + head;
+	memcpy(tcp, from + 2, 2);
+	memcpy(tcp + 2, from, 2);
+	memcpy(tcp + 8, &next, sizeof(next));
+	tcp[12] = TCP_HEAD / 4 << 4;
+	tcp[13] = TCP_RST | TCP_ACK;
+	syn_complete(ret_answer, head + TCP_HEAD);
+	return head + TCP_HEAD;
+}
+
+/* The headers of a datagram; its checksum is left out. */
+static size_t datagram_head(const uint8_t src[16], uint16_t sport, const uint8_t dst[16],
+	uint16_t dport, size_t len, uint8_t *out)
 {
 	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 	bool v4 = memcmp(dst, mapped, sizeof(mapped)) == 0;
-	uint8_t packet[V6_HEAD + UDP_HEAD] = {0}, *udp = packet + (v4 ? V4_HEAD : V6_HEAD);
+	uint8_t *udp = out + (v4 ? V4_HEAD : V6_HEAD);
 
-	packet[0] = v4 ? 0x45 : 0x60;
-	packet[v4 ? 9 : 6] = IPPROTO_UDP;
-	put16(packet + (v4 ? 2 : 4), v4 ? V4_HEAD + UDP_HEAD : UDP_HEAD);
-	memcpy(packet + (v4 ? 12 : 8), src + (v4 ? 12 : 0), v4 ? 4 : 16);
-	memcpy(packet + (v4 ? 16 : 24), dst + (v4 ? 12 : 0), v4 ? 4 : 16);
+	memset(out, 0, SYN_DATAGRAM_HEAD);
+	out[0] = v4 ? 0x45 : 0x60;
+	out[v4 ? 9 : 6] = IPPROTO_UDP;
+	out[v4 ? 8 : 7] = TTL;
+	put16(out + (v4 ? 2 : 4), (v4 ? V4_HEAD : 0) + UDP_HEAD + len);
+	memcpy(out + (v4 ? 12 : 8), src + (v4 ? 12 : 0), v4 ? 4 : 16);
+	memcpy(out + (v4 ? 16 : 24), dst + (v4 ? 12 : 0), v4 ? 4 : 16);
 	put16(udp, sport);
 	put16(udp + 2, dport);
-	put16(udp + 4, UDP_HEAD);
-	return answer(packet, (size_t)(udp - packet) + UDP_HEAD, v4 ? ICMP4_PORT : ICMP6_PORT,
-		ret_answer);
+	put16(udp + 4, UDP_HEAD + len);
+	return (size_t)(udp - out) + UDP_HEAD;
+}
+
+size_t syn_datagram(const struct netcatch_key *key, const void *p, size_t len,
+	uint8_t ret_head[SYN_DATAGRAM_HEAD])
+{
+	size_t head = datagram_head(key->dst, key->dport, key->src, key->sport, len, ret_head);
+	uint8_t *udp = ret_head + head - UDP_HEAD;
+	uint32_t total = pseudo(ret_head, IPPROTO_UDP, UDP_HEAD + len);
+
+	put_sum(udp + 6, sum(sum(total, udp, UDP_HEAD), p, len));
+	if (udp[6] == 0 && udp[7] == 0)
+		udp[6] = udp[7] = 0xff; /* 0 means none */
+	return head;
+}
+
+size_t syn_port_unreachable(const uint8_t src[16], uint16_t sport, const uint8_t dst[16],
+	uint16_t dport, uint8_t ret_answer[SYN_ICMP_MAX])
+{
+	uint8_t packet[SYN_DATAGRAM_HEAD];
+	size_t len = datagram_head(src, sport, dst, dport, 0, packet);
+
+	return answer(packet, len, is_v4(packet) ? ICMP4_PORT : ICMP6_PORT, ret_answer);
 }

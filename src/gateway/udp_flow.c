@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "gateway/ask.h"
@@ -187,6 +188,30 @@ static void on_inside(void *ctx)
 	}
 }
 
+/* As by a socket that had the address of whom it was sent to. */
+static void send_raw(const struct netcatch_key *key, char *p, size_t len)
+{
+	uint8_t head[SYN_DATAGRAM_HEAD];
+	struct iovec parts[] = {{.iov_base = head, .iov_len = syn_datagram(key, p, len, head)},
+		{.iov_base = p, .iov_len = len}};
+	struct sockaddr_storage to;
+	struct msghdr m = {.msg_name = &to,
+		.msg_namelen = flow_sockaddr(key->src, 0, &to),
+		.msg_iov = parts,
+		.msg_iovlen = 2};
+
+	(void)sendmsg(to.ss_family == AF_INET ? GATEWAY_FD_RAW4 : GATEWAY_FD_RAW6, &m, 0);
+}
+
+/* Like any datagram it may be lost. */
+static void send_in(const struct udp_flow *flow, char *p, size_t len)
+{
+	if (flow->inside.fd >= 0)
+		(void)send(flow->inside.fd, p, len, MSG_NOSIGNAL);
+	else
+		send_raw(&flow->key, p, len);
+}
+
 static void on_outside(void *ctx)
 {
 	struct udp_flow *flow = ctx;
@@ -203,7 +228,7 @@ static void on_outside(void *ctx)
 		}
 		flow->n_datagrams++;
 		flow->bytes_in += (uint64_t)n;
-		(void)send(flow->inside.fd, chunk, (size_t)n, MSG_NOSIGNAL); /* may be lost */
+		send_in(flow, chunk, (size_t)n);
 		touch(flow);
 	}
 }
@@ -225,6 +250,16 @@ static int add_io(struct udp_flow *flow, struct poller_io *io, int fd, void (*on
 	return r;
 }
 
+/* Without a socket of its own all that comes in arrives at the common ones. Rules lead nothing to one; and where a program
+ * inside has the port at all addresses, none can be had. */
+static int open_inside(struct udp_flow *flow)
+{
+	int fd = flow->all->gw->by_rules ? -EADDRINUSE
+	                                 : udp_socket_inside(flow->all->gw, &flow->key);
+
+	return fd == -EADDRINUSE ? 0 : add_io(flow, &flow->inside, fd, on_inside);
+}
+
 static void open_way(struct udp_flow *flow)
 {
 	int r;
@@ -234,8 +269,7 @@ static void open_way(struct udp_flow *flow)
 	r = add_io(flow, &flow->outside, udp_socket_outside(flow->address, flow->port), on_outside);
 
 	if (r == 0)
-		r = add_io(flow, &flow->inside, udp_socket_inside(flow->all->gw, &flow->key),
-			on_inside);
+		r = open_inside(flow);
 	if (r < 0) {
 		fail(flow, -r);
 		return;

@@ -12,6 +12,7 @@
 
 #include "netcatch/netcatch_load.h"
 #include "netcatch/netcatch_netns.h"
+#include "netcatch/netcatch_rules.h"
 #include "netcatch/netcatch_sockets.h"
 #include "netcatch/netcatch_wire.h"
 #include "util/kmap.h"
@@ -25,21 +26,34 @@ struct netcatch {
 	char *cache;
 	pthread_t thread;
 	bool is_running;
-	int netns_fd, cgroup_fd;
+	int netns_fd, cgroup_fd, diag_fd;
 	int r; /* what came of it */
 	struct err err;
-	char *notice;
+	char *notice, *by_rules;
 };
 
-static int open_inside(struct netcatch *netcatch, struct err *err)
+/* A host without it has no owners that are looked up. */
+static void open_diag(struct netcatch *netcatch)
 {
+	int sock = netcatch->diag_fd >= 0 ? netcatch->diag_fd : netcatch_diag_socket();
+
+	netcatch->diag_fd = sock < 0 ? -1 : sock;
+}
+
+static int open_inside(struct netcatch *netcatch, bool for_rules, struct err *err)
+{
+	const int *fds = netcatch->sockets.fds;
 	int own, r = netcatch_netns_enter(netcatch->netns_fd, &own, err);
 
 	if (r < 0)
 		return r;
 	r = netcatch_netns_configure(err);
 	if (r == 0)
-		r = netcatch_sockets_open(&netcatch->sockets, err);
+		r = netcatch_sockets_open(&netcatch->sockets, for_rules, err);
+	if (r == 0 && for_rules)
+		r = netcatch_rules_set(fds[NETCATCH_UDP6] >= 0, err);
+	if (r == 0)
+		open_diag(netcatch);
 	netcatch_netns_leave(own);
 	return r;
 }
@@ -75,10 +89,9 @@ static void add_hooks(struct netcatch *netcatch, const struct netcatch_fields *f
 		netcatch->notice = mem_dup(err.msg);
 }
 
-static int make(struct netcatch *netcatch)
+static int catch_by_programs(struct netcatch *netcatch, struct err *err)
 {
 	struct netcatch_object *object = &netcatch->object;
-	struct err *err = &netcatch->err;
 	struct netcatch_fields fields;
 	int r;
 
@@ -87,15 +100,39 @@ static int make(struct netcatch *netcatch)
 	if (r == 0)
 		r = netcatch_load(object, &fields, NETCATCH_CATCH, err);
 	if (r == 0)
-		r = open_inside(netcatch, err);
+		r = netcatch_attach(
+			object, NETCATCH_CATCH, netcatch->netns_fd, netcatch->cgroup_fd, err);
+	/* Last what takes sockets: a map lets go of them some time after it is closed, and rules need their places. */
+	if (r == 0)
+		r = open_inside(netcatch, false, err);
 	if (r == 0)
 		r = tie_sockets(netcatch, err);
 	if (r == 0)
-		r = netcatch_attach(
-			object, NETCATCH_CATCH, netcatch->netns_fd, netcatch->cgroup_fd, err);
-	if (r == 0)
 		add_hooks(netcatch, &fields);
 	return r;
+}
+
+/* Whatever stands in the way of programs: a right, a kernel that has not all they take, a filter of calls. */
+static int catch_by_rules(struct netcatch *netcatch, const struct err *why, struct err *err)
+{
+	int r;
+
+	netcatch_object_done(&netcatch->object);
+	netcatch_sockets_close(&netcatch->sockets);
+	r = open_inside(netcatch, true, err);
+	if (r < 0)
+		return err_wrap(err, r, "%s, and in place of it", why->msg);
+	netcatch->by_rules = mem_dup(why->msg);
+	return 0;
+}
+
+static int make(struct netcatch *netcatch)
+{
+	struct err why;
+
+	if (catch_by_programs(netcatch, &why) == 0)
+		return 0;
+	return catch_by_rules(netcatch, &why, &netcatch->err);
 }
 
 static void *run(void *arg)
@@ -112,6 +149,7 @@ struct netcatch *netcatch_start(const struct netcatch_config *config)
 
 	netcatch_object_init(&netcatch->object);
 	netcatch_sockets_init(&netcatch->sockets);
+	netcatch->diag_fd = -1;
 	netcatch->cache = mem_dup(config->cache);
 	/* Where this fails, so does what follows. */
 	netcatch->netns_fd = fcntl(config->netns_fd, F_DUPFD_CLOEXEC, 0);
@@ -145,16 +183,29 @@ void netcatch_free(struct netcatch *netcatch)
 	join(netcatch);
 	scoped_close(&netcatch->netns_fd);
 	scoped_close(&netcatch->cgroup_fd);
+	scoped_close(&netcatch->diag_fd);
 	netcatch_object_done(&netcatch->object);
 	netcatch_sockets_close(&netcatch->sockets);
 	free(netcatch->cache);
 	free(netcatch->notice);
+	free(netcatch->by_rules);
 	free(netcatch);
 }
 
 const char *netcatch_notice(const struct netcatch *netcatch)
 {
 	return netcatch->notice;
+}
+
+const char *netcatch_by_rules(const struct netcatch *netcatch)
+{
+	return netcatch->by_rules;
+}
+
+void netcatch_diag_init(const struct netcatch *netcatch, struct netcatch_diag *ret_diag)
+{
+	*ret_diag =
+		(struct netcatch_diag){.sock = netcatch->diag_fd, .cgroup_fd = netcatch->cgroup_fd};
 }
 
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
@@ -172,6 +223,7 @@ int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
 		[NETCATCH_PART_FLOWS] = maps[NETCATCH_MAP_flows],
 		[NETCATCH_PART_OWNERS] = maps[NETCATCH_MAP_owners],
 		[NETCATCH_PART_RING] = maps[NETCATCH_MAP_ring],
+		[NETCATCH_PART_COPIES] = s->copies,
 		[NETCATCH_PART_REFUSED] = maps[NETCATCH_MAP_refused],
 	};
 
@@ -183,7 +235,9 @@ uint64_t netcatch_lost(const struct netcatch *netcatch)
 	const uint32_t only = 0;
 	uint64_t lost = 0;
 
-	(void)kmap_find(netcatch->object.maps[NETCATCH_MAP_lost], &only, &lost); /* it is there */
+	if (!netcatch->by_rules)
+		(void)kmap_find(
+			netcatch->object.maps[NETCATCH_MAP_lost], &only, &lost); /* it is there */
 	return lost;
 }
 
@@ -201,6 +255,8 @@ void netcatch_reset(struct netcatch *netcatch)
 {
 	const int *maps = netcatch->object.maps;
 
+	if (netcatch->by_rules)
+		return; /* nothing is kept */
 	empty(maps[NETCATCH_MAP_flows], NETCATCH_FLOWS_MAX);
 	empty(maps[NETCATCH_MAP_owners], NETCATCH_OWNERS_MAX);
 	empty(maps[NETCATCH_MAP_refused], NETCATCH_REFUSED_MAX);

@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "netcatch/netcatch_diag.h"
 #include "util/err.h"
 #include "util/scoped.h"
 
@@ -28,10 +29,16 @@ struct netcatch_config {
 struct netcatch *netcatch_start(const struct netcatch_config *config);
 /* Before anything runs in the group. 0, or why it cannot be had. */
 int netcatch_wait(struct netcatch *netcatch, struct err *err);
+/* NULL, or why no programs could be had and rules catch in their place (netcatch_rules.h): then there are no maps and no
+ * ring, but copies. */
+const char *netcatch_by_rules(const struct netcatch *netcatch);
 /* NULL, or why the host does not tell whose a connection is: then `owners` is empty, and `refused` is not looked at. */
 const char *netcatch_notice(const struct netcatch *netcatch);
 void netcatch_free(struct netcatch *netcatch); /* at any time */
 SCOPED_TYPE(netcatch)
+
+/* For looking up afterwards whose something is; to be used by one thread, while netcatch lives. */
+void netcatch_diag_init(const struct netcatch *netcatch, struct netcatch_diag *ret_diag);
 
 /* Descriptors of it, borrowed; -1 where a host without IPv6 has none. The socket for streams is one of IPv4 there. */
 enum netcatch_part {
@@ -46,6 +53,7 @@ enum netcatch_part {
 	NETCATCH_PART_OWNERS,
 	NETCATCH_PART_RING,
 	NETCATCH_PART_REFUSED,
+	NETCATCH_PART_COPIES, /* where rules catch */
 	NETCATCH_N_PARTS
 };
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part);
@@ -59,6 +67,7 @@ void netcatch_reset(struct netcatch *netcatch);
 /* For doctor: whether this host gives it, 0 or why not. Tried in a namespace of its own, and with a group of the caller's;
  * nothing stays. */
 int netcatch_probe(struct err *err);
+int netcatch_probe_rules(struct err *err);
 int netcatch_probe_hooks(int cgroup_fd, struct err *err);
 
 #endif

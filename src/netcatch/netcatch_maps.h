@@ -6,7 +6,7 @@
 /* Indices of the map `sockets`. */
 enum netcatch_socket {
 	NETCATCH_TCP,
-	NETCATCH_HOLD,
+	NETCATCH_HOLD, /* not where rules catch */
 	NETCATCH_UDP4,
 	NETCATCH_UDP6,
 	NETCATCH_DNS4,
@@ -22,6 +22,7 @@ enum netcatch_socket {
 #define NETCATCH_GATEWAY_IP4      0x7fffff35
 #define NETCATCH_GATEWAY_IP6_TAIL 0x00000035
 #define NETCATCH_DNS_PORT         53
+#define NETCATCH_PORT             61053 /* all others but the one for held connections */
 
 /* X(name, type, flags, bytes of a key, bytes of a value, entries). users: who last connected or sent with a socket; it
  * goes with the socket, so that nothing inside can fill it up. lost: how many records that nobody sends again found no

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All requests go out in one message and are answered in order. */
 #include "netcatch/netcatch_netns.h"
 
 #include <arpa/inet.h>
@@ -14,23 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "netcatch/netcatch_maps.h"
+#include "netcatch/netcatch_netlink.h"
 #include "util/fdio.h"
 #include "util/scoped.h"
 
 #define LOOPBACK_INDEX 1       /* the first interface of every namespace */
 #define CONGESTION     "cubic" /* bbr, where a host has it as its default, paces even here */
-#define REQUEST_MAX    256
-#define ANSWER_MAX     4096
-#define N_REQUESTS     3
-
-struct request {
-	_Alignas(NLMSG_ALIGNTO) char bytes[REQUEST_MAX];
-	size_t len;
-};
 
 struct family {
 	int family;
@@ -57,53 +48,38 @@ void netcatch_netns_leave(int own_fd)
 	(void)close(own_fd);
 }
 
-static void *start(struct request *request, uint16_t type, size_t len)
+static void *start(struct netcatch_netlink *requests, uint16_t type, size_t len)
 {
-	struct nlmsghdr *head = (struct nlmsghdr *)request->bytes;
+	uint16_t how = type == RTM_NEWLINK ? 0 : NLM_F_CREATE | NLM_F_REPLACE;
 
-	memset(request, 0, sizeof(*request));
-	head->nlmsg_type = type;
-	head->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE;
-	request->len = NLMSG_LENGTH(len);
-	head->nlmsg_len = (uint32_t)request->len;
-	return NLMSG_DATA(head);
+	return netcatch_netlink_start(requests, type, NLM_F_ACK | how, len);
 }
 
-static void add(struct request *request, uint16_t type, const void *data, size_t len)
+static void build_up(struct netcatch_netlink *requests)
 {
-	struct rtattr *attr = (struct rtattr *)(request->bytes + NLMSG_ALIGN(request->len));
-
-	attr->rta_type = type;
-	attr->rta_len = (uint16_t)RTA_LENGTH(len);
-	memcpy(RTA_DATA(attr), data, len);
-	request->len = NLMSG_ALIGN(request->len) + RTA_ALIGN(attr->rta_len);
-	((struct nlmsghdr *)request->bytes)->nlmsg_len = (uint32_t)request->len;
-}
-
-static void build_up(struct request *request)
-{
-	struct ifinfomsg *m = start(request, RTM_NEWLINK, sizeof(*m));
+	struct ifinfomsg *m = start(requests, RTM_NEWLINK, sizeof(*m));
 
 	m->ifi_index = LOOPBACK_INDEX;
 	m->ifi_flags = m->ifi_change = IFF_UP;
 }
 
-static void build_address(struct request *request, const struct family *f)
+static void build_address(struct netcatch_netlink *requests, const struct family *f)
 {
-	struct ifaddrmsg *m = start(request, RTM_NEWADDR, sizeof(*m));
+	struct ifaddrmsg *m = start(requests, RTM_NEWADDR, sizeof(*m));
 
 	m->ifa_family = (uint8_t)f->family;
 	m->ifa_prefixlen = (uint8_t)(f->len * 8);
 	m->ifa_index = LOOPBACK_INDEX;
 	m->ifa_flags = f->family == AF_INET6 ? IFA_F_NODAD : 0;
-	add(request, IFA_LOCAL, f->address, f->len);
-	add(request, IFA_ADDRESS, f->address, f->len);
+	netcatch_netlink_put(requests, IFA_LOCAL, f->address, f->len);
+	netcatch_netlink_put(requests, IFA_ADDRESS, f->address, f->len);
 }
 
 /* "local default dev lo src ADDRESS congctl cubic": without the source a local route uses the destination as one. */
-static void build_route(struct request *request, const struct family *f, bool with_congestion)
+static void build_route(
+	struct netcatch_netlink *requests, const struct family *f, bool with_congestion)
 {
-	struct rtmsg *m = start(request, RTM_NEWROUTE, sizeof(*m));
+	struct rtmsg *m = start(requests, RTM_NEWROUTE, sizeof(*m));
 	struct {
 		struct rtattr head;
 		char name[8];
@@ -117,50 +93,27 @@ static void build_route(struct request *request, const struct family *f, bool wi
 	m->rtm_type = RTN_LOCAL;
 	m->rtm_scope = f->family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
 	m->rtm_protocol = RTPROT_BOOT;
-	add(request, RTA_OIF, &interface, sizeof(interface));
-	add(request, RTA_PREFSRC, f->address, f->len);
+	netcatch_netlink_put(requests, RTA_OIF, &interface, sizeof(interface));
+	netcatch_netlink_put(requests, RTA_PREFSRC, f->address, f->len);
 	if (with_congestion)
-		add(request, RTA_METRICS, &metric, sizeof(metric));
-}
-
-/* 0, or the errno of the first request that failed. */
-static int ask(int sock, struct request *requests, size_t n)
-{
-	struct iovec parts[N_REQUESTS];
-	_Alignas(NLMSG_ALIGNTO) char answer[ANSWER_MAX];
-	int first = 0;
-
-	for (size_t i = 0; i < n; i++)
-		parts[i] =
-			(struct iovec){.iov_base = requests[i].bytes, .iov_len = requests[i].len};
-	if (writev(sock, parts, (int)n) < 0)
-		return -errno;
-	for (size_t i = 0; i < n; i++) {
-		ssize_t len = recv(sock, answer, sizeof(answer), 0);
-		const struct nlmsghdr *head = (const struct nlmsghdr *)answer;
-
-		if (len < (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) ||
-			head->nlmsg_type != NLMSG_ERROR)
-			return len < 0 ? -errno : -EPROTO;
-		if (first == 0)
-			first = ((const struct nlmsgerr *)NLMSG_DATA(head))->error;
-	}
-	return first;
+		netcatch_netlink_put(requests, RTA_METRICS, &metric, sizeof(metric));
 }
 
 static int configure_family(int sock, const struct family *f)
 {
-	struct request requests[N_REQUESTS];
+	struct netcatch_netlink requests;
 	int r;
 
-	build_up(&requests[0]);
-	build_address(&requests[1], f);
-	build_route(&requests[2], f, true);
-	r = ask(sock, requests, N_REQUESTS);
+	netcatch_netlink_init(&requests);
+	build_up(&requests);
+	build_address(&requests, f);
+	build_route(&requests, f, true);
+	r = netcatch_netlink_ask(sock, &requests);
 	if (r != -EINVAL && r != -ENOENT)
 		return r;
-	build_route(&requests[2], f, false); /* without what this kernel does not have */
-	return ask(sock, &requests[2], 1);
+	netcatch_netlink_init(&requests);
+	build_route(&requests, f, false); /* without what this kernel does not have */
+	return netcatch_netlink_ask(sock, &requests);
 }
 
 static void set_words(uint8_t *to, uint32_t head, uint32_t tail)

@@ -10,7 +10,7 @@ void netcatch_netns_leave(
 	int own_fd); /* back to where it was, or the process ends: there is no other place for it */
 
 /* Inside: the loopback interface is up and has addresses, and there are routes that make every address of the world
- * local to it. A host without IPv6 gets along without. */
+ * local to it. A host without IPv6 gets along without. May be done again. */
 int netcatch_netns_configure(struct err *err);
 
 #endif

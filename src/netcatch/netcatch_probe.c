@@ -4,26 +4,33 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "netcatch/netcatch.h"
 #include "netcatch/netcatch_load.h"
 #include "netcatch/netcatch_netns.h"
+#include "netcatch/netcatch_rules.h"
 #include "netcatch/netcatch_sockets.h"
 #include "util/scoped.h"
 
 struct attempt {
-	unsigned which;
+	unsigned which; /* programs; none: rules */
 	int cgroup_fd;
 	struct err *err;
 	int r;
 };
 
-static int try_inside(struct netcatch_sockets *sockets, struct err *err)
+static int try_inside(struct netcatch_sockets *sockets, const struct attempt *attempt)
 {
-	int r = netcatch_netns_configure(err);
+	bool by_rules = attempt->which == 0;
+	int r = netcatch_netns_configure(attempt->err);
 
-	return r < 0 ? r : netcatch_sockets_open(sockets, err);
+	if (r == 0)
+		r = netcatch_sockets_open(sockets, by_rules, attempt->err);
+	if (r == 0 && by_rules)
+		r = netcatch_rules_set(sockets->fds[NETCATCH_UDP6] >= 0, attempt->err);
+	return r;
 }
 
 static int try_object(struct netcatch_object *object, const struct attempt *attempt)
@@ -52,8 +59,8 @@ static void *run(void *arg)
 	if (unshare(CLONE_NEWNET) < 0)
 		attempt->r = err_set(attempt->err, -errno, "make a network namespace: %m");
 	else
-		attempt->r = try_inside(&sockets, attempt->err);
-	if (attempt->r == 0)
+		attempt->r = try_inside(&sockets, attempt);
+	if (attempt->r == 0 && attempt->which)
 		attempt->r = try_object(&object, attempt);
 	netcatch_object_done(&object);
 	netcatch_sockets_close(&sockets);
@@ -75,6 +82,11 @@ static int try(unsigned which, int cgroup_fd, struct err *err)
 int netcatch_probe(struct err *err)
 {
 	return try(NETCATCH_CATCH, -1, err);
+}
+
+int netcatch_probe_rules(struct err *err)
+{
+	return try(0, -1, err);
 }
 
 int netcatch_probe_hooks(int cgroup_fd, struct err *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* They are bound out of the way of what binds inside: to an address of the loopback network that nobody uses, to one
  * of IPv6 that is not the sandbox's, and to ports above those that are given out. The kernel half leads packets to
- * them, whatever these say. Options set here are inherited by what is accepted. */
+ * them, whatever these say; rules lead them only to sockets that may have other addresses than the host's
+ * (IP_TRANSPARENT). Options set here are inherited by what is accepted. */
 #include "netcatch/netcatch_sockets.h"
 
 #include <arpa/inet.h>
@@ -14,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "netcatch/netcatch_rules.h"
 #include "util/scoped.h"
 
 #define PORT      61053
@@ -32,10 +34,10 @@ struct plan {
 };
 
 static const struct plan plans[] = {
-	{NETCATCH_TCP, AF_INET6, SOCK_STREAM, PORT, {IPPROTO_TCP, TCP_NODELAY}},
+	{NETCATCH_TCP, AF_INET6, SOCK_STREAM, NETCATCH_PORT, {IPPROTO_TCP, TCP_NODELAY}},
 	{NETCATCH_HOLD, AF_INET6, SOCK_STREAM, HOLD_PORT, {SOL_SOCKET, SO_REUSEADDR}},
-	{NETCATCH_UDP4, AF_INET, SOCK_DGRAM, PORT, {IPPROTO_IP, IP_RECVORIGDSTADDR}},
-	{NETCATCH_UDP6, AF_INET6, SOCK_DGRAM, PORT, {IPPROTO_IPV6, IPV6_RECVORIGDSTADDR}},
+	{NETCATCH_UDP4, AF_INET, SOCK_DGRAM, NETCATCH_PORT, {IPPROTO_IP, IP_RECVORIGDSTADDR}},
+	{NETCATCH_UDP6, AF_INET6, SOCK_DGRAM, NETCATCH_PORT, {IPPROTO_IPV6, IPV6_RECVORIGDSTADDR}},
 	{NETCATCH_DNS4, AF_INET, SOCK_DGRAM, NETCATCH_DNS_PORT, {IPPROTO_IP, IP_PKTINFO}},
 	{NETCATCH_DNS6, AF_INET6, SOCK_DGRAM, NETCATCH_DNS_PORT, {IPPROTO_IPV6, IPV6_RECVPKTINFO}},
 };
@@ -51,6 +53,7 @@ void netcatch_sockets_close(struct netcatch_sockets *sockets)
 		scoped_close(&sockets->fds[i]);
 	scoped_close(&sockets->raw4);
 	scoped_close(&sockets->raw6);
+	scoped_close(&sockets->copies);
 	netcatch_sockets_init(sockets);
 }
 
@@ -96,11 +99,20 @@ static int start_listening(int fd)
 	return 0;
 }
 
-static int prepare(int fd, const struct plan *plan, int family)
+static int make_transparent(int fd, int family)
+{
+	if (family == AF_INET)
+		return set(fd, IPPROTO_IP, IP_TRANSPARENT, 1);
+	return set(fd, IPPROTO_IPV6, IPV6_TRANSPARENT, 1);
+}
+
+static int prepare(int fd, const struct plan *plan, int family, bool for_rules)
 {
 	int r = set(
 		fd, SOL_SOCKET, SO_REUSEADDR, 1); /* a name server inside may have port 53, too */
 
+	if (r == 0 && for_rules)
+		r = make_transparent(fd, family);
 	if (r == 0)
 		r = set(fd, plan->option.level, plan->option.name, 1);
 	if (r == 0)
@@ -112,25 +124,28 @@ static int prepare(int fd, const struct plan *plan, int family)
 }
 
 /* The descriptor; -EAFNOSUPPORT where the host has no IPv6. */
-static int open_one(const struct plan *plan, int family)
+static int open_one(const struct plan *plan, int family, bool for_rules)
 {
 	scoped_fd int fd = socket(family, plan->type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = prepare(fd, plan, family);
+	r = prepare(fd, plan, family, for_rules);
 	return r < 0 ? r : take_fd(&fd);
 }
 
-static int open_planned(struct netcatch_sockets *sockets)
+static int open_planned(struct netcatch_sockets *sockets, bool for_rules)
 {
 	for (size_t i = 0; i < NETCATCH_N_SOCKETS; i++) {
 		const struct plan *plan = &plans[i];
-		int fd = open_one(plan, plan->family);
+		int fd;
 
+		if (for_rules && plan->which == NETCATCH_HOLD)
+			continue;
+		fd = open_one(plan, plan->family, for_rules);
 		if (fd == -EAFNOSUPPORT && plan->type == SOCK_STREAM)
-			fd = open_one(plan, AF_INET);
+			fd = open_one(plan, AF_INET, for_rules);
 		if (fd < 0 && fd != -EAFNOSUPPORT)
 			return fd;
 		sockets->fds[plan->which] = fd < 0 ? -1 : fd;
@@ -150,11 +165,27 @@ static int open_raw(struct netcatch_sockets *sockets)
 	return set(sockets->raw6, IPPROTO_IPV6, IPV6_HDRINCL, 1);
 }
 
-int netcatch_sockets_open(struct netcatch_sockets *sockets, struct err *err)
+/* What they send passes the rules. */
+static int mark_raw(const struct netcatch_sockets *sockets)
 {
-	int r = open_planned(sockets);
+	int r = set(sockets->raw4, SOL_SOCKET, SO_MARK, NETCATCH_RULES_MARK);
+
+	if (r == 0 && sockets->raw6 >= 0)
+		r = set(sockets->raw6, SOL_SOCKET, SO_MARK, NETCATCH_RULES_MARK);
+	return r;
+}
+
+int netcatch_sockets_open(struct netcatch_sockets *sockets, bool for_rules, struct err *err)
+{
+	int r = open_planned(sockets, for_rules);
 
 	if (r == 0)
 		r = open_raw(sockets);
-	return r < 0 ? err_set(err, r, "make the gateway's sockets: %m") : 0;
+	if (r == 0 && for_rules)
+		r = mark_raw(sockets);
+	if (r < 0)
+		return err_set(err, r, "make the gateway's sockets: %m");
+	r = for_rules ? netcatch_rules_copies(err) : -1;
+	sockets->copies = r < 0 ? -1 : r;
+	return for_rules && r < 0 ? r : 0;
 }

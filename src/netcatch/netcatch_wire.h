@@ -9,10 +9,13 @@
  *   connect() -> its hook refuses what is in `refused` (EACCES, record REFUSED) or notes who it was
  *   SYN       -> noted in `owners`; not in `flows`: the hold listener's filter puts it into the ring (record SYN,
  *                with its owner) and drops it; the client's kernel waits and sends it again after 1, 3, 7 s
- *   gateway   -> puts NETCATCH_PASS or NETCATCH_REFUSE into `flows` and sends the SYN again through a raw socket
- *   SYN       -> pass: to the listener, whose accepted socket has the original destination as its own address;
- *                refuse: a reset, and the kernel half deletes the entry
- * A datagram inside goes to a UDP socket (port 53: a DNS socket) with its owner in `owners`. */
+ *   gateway   -> puts NETCATCH_PASS into `flows` and sends the SYN again through a raw socket, or a reset or an ICMP
+ *                message in answer to it
+ *   SYN       -> pass: to the listener, whose accepted socket has the original destination as its own address
+ * A datagram inside goes to a UDP socket (port 53: a DNS socket) with its owner in `owners`.
+ *
+ * Where rules catch in place of the kernel half (netcatch_rules.h) SYNs arrive by another socket, the raw sockets' mark
+ * stands for NETCATCH_PASS, and there are no maps. Owners that are not known are looked up (struct netcatch_found). */
 #ifndef NETCATCH_NETCATCH_WIRE_H
 #define NETCATCH_NETCATCH_WIRE_H
 
@@ -35,7 +38,6 @@ struct netcatch_key {
 /* Values of `flows`. The gateway deletes a PASS once it has accepted the connection or given it up. */
 enum netcatch_verdict {
 	NETCATCH_PASS = 1,
-	NETCATCH_REFUSE = 2, /* once */
 };
 
 /* Who opened it. Value of `owners`: whoever reads one for a flow deletes it when that flow is over, and
@@ -48,6 +50,12 @@ struct netcatch_owner {
 	__u32 pid, task; /* process and thread as the sandbox numbers them; 0: not known */
 	__u32 unused;
 	char comm[NETCATCH_COMM_SIZE];
+};
+
+/* What whoever looks into the sandbox answers when it is sent a key. */
+struct netcatch_found {
+	struct netcatch_key key;
+	struct netcatch_owner owner; /* all zero where it is not known */
 };
 
 /* Key of `refused`, the value is a __u32 that is not 0: connect() and sendto() there fail at once with EACCES.

@@ -30,9 +30,11 @@ enum gateway_fd {
 	GATEWAY_FD_OWNERS = 14,
 	GATEWAY_FD_RING = 15,
 	GATEWAY_FD_REFUSED = 16,
-	GATEWAY_FD_NETNS = 17, /* the sandbox's network namespace */
+	GATEWAY_FD_NETNS = 17,  /* the sandbox's network namespace */
+	GATEWAY_FD_COPIES = 18, /* where rules catch: SYNs, and there are no maps and no ring */
+	GATEWAY_FD_FINDER = 19, /* SOCK_SEQPACKET: a netcatch_key goes, a netcatch_found comes */
 	GATEWAY_FD_PUBLISHED =
-		18, /* the first of the listeners of published ports, in the spec's order */
+		20, /* the first of the listeners of published ports, in the spec's order */
 	GATEWAY_FD_END = GATEWAY_FD_PUBLISHED + GATEWAY_PUBLISHED_MAX,
 };
 

@@ -193,6 +193,23 @@ static int try_hooks(struct err *err)
 	return r;
 }
 
+static void probe_network(void)
+{
+	struct err err, rules_err;
+	bool programs = netcatch_probe(&err) == 0;
+	int rules = netcatch_probe_rules(&rules_err);
+
+	probe_optional("network (sk_lookup)", programs ? 0 : -EPERM,
+		"whatever leaves a sandbox can be led to its gateway: done here", &err);
+	probe_optional("network (nftables)", rules,
+		programs ? "could take the place of sk_lookup"
+			 : "takes the place of sk_lookup here; who connects is looked up "
+			   "afterwards and may be missing in records, who listens is not seen",
+		&rules_err);
+	probe_optional("network (cgroup hooks)", try_hooks(&err),
+		"whose a connection is can be told", &err);
+}
+
 static int probe(const char *state_dir, const char *cwd)
 {
 	struct sandbox_probe probes[PROBES_MAX];
@@ -203,10 +220,7 @@ static int probe(const char *state_dir, const char *cwd)
 		print_probe(&probes[i]);
 	probe_optional("tracing (eBPF)", observer_probe(&err),
 		"raw tracepoints with BTF can be attached", &err);
-	probe_optional("network (sk_lookup)", netcatch_probe(&err),
-		"whatever leaves a sandbox can be led to its gateway", &err);
-	probe_optional("network (cgroup hooks)", try_hooks(&err),
-		"whose a connection is can be told", &err);
+	probe_network();
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "supervisor/network_asks.h"
 #include "supervisor/network_events.h"
 #include "supervisor/network_rules.h"
+#include "supervisor/owner_finder.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -28,7 +29,8 @@
 /* What something from inside shows at first; streams only where a gateway died with one that it had let through and
  * not taken yet. */
 static const enum netcatch_part watched[] = {NETCATCH_PART_TCP, NETCATCH_PART_RING,
-	NETCATCH_PART_UDP4, NETCATCH_PART_UDP6, NETCATCH_PART_DNS4, NETCATCH_PART_DNS6};
+	NETCATCH_PART_COPIES, NETCATCH_PART_UDP4, NETCATCH_PART_UDP6, NETCATCH_PART_DNS4,
+	NETCATCH_PART_DNS6};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 
 struct network {
@@ -41,6 +43,7 @@ struct network {
 	struct loop_timer *retry;
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
+	struct owner_finder *finder;     /* of that gateway */
 	int64_t started_ns;
 	uint64_t lost; /* told of what the kernel half could not tell */
 	struct event_line *line;
@@ -148,6 +151,7 @@ static void on_end(void *ctx, const char *reason)
 	network_asks_forget(sup->network->asks);
 	netcatch_reset(sup->network->netcatch);
 	gateway_process_free(take(&sup->network->gateway));
+	owner_finder_free(take(&sup->network->finder));
 	retry_later(sup);
 }
 
@@ -173,13 +177,19 @@ static int open_gateway(struct supervisor *sup, struct err *err)
 		{GATEWAY_FD_OWNERS, NETCATCH_PART_OWNERS},
 		{GATEWAY_FD_RING, NETCATCH_PART_RING},
 		{GATEWAY_FD_REFUSED, NETCATCH_PART_REFUSED},
+		{GATEWAY_FD_COPIES, NETCATCH_PART_COPIES},
 	};
 	struct gateway_process_config config = {
 		.loop = sup->loop, .on_frame = on_frame, .on_end = on_end, .ctx = sup};
-	scoped_fd int config_fd = config_file(sup, err);
+	scoped_fd int config_fd = config_file(sup, err), finder_fd = -1;
+	int r;
 
 	if (config_fd < 0)
 		return config_fd;
+	r = owner_finder_start(sup->network->netcatch, &sup->network->finder, &finder_fd, err);
+	if (r < 0)
+		return r;
+	config.fds[GATEWAY_FD_FINDER] = finder_fd;
 	config.fds[GATEWAY_FD_CONFIG] = config_fd;
 	config.fds[GATEWAY_FD_SECRETS] = sup->secrets_fd;
 	config.fds[GATEWAY_FD_NETNS] = sandbox_netns_fd(sup->sandbox);
@@ -188,7 +198,10 @@ static int open_gateway(struct supervisor *sup, struct err *err)
 	for (size_t i = 0; i < GATEWAY_PUBLISHED_MAX; i++)
 		config.fds[GATEWAY_FD_PUBLISHED + i] =
 			i < sup->n_published ? sup->published[i] : -1;
-	return gateway_process_start(&config, &sup->network->gateway, err);
+	r = gateway_process_start(&config, &sup->network->gateway, err);
+	if (r < 0)
+		owner_finder_free(take(&sup->network->finder));
+	return r;
 }
 
 static void start_gateway(struct supervisor *sup)
@@ -215,6 +228,23 @@ static void say_blind(struct supervisor *sup, const char *what, const char *why)
 
 	event_set_text(&ev, reason, reason);
 	recorder_emit_now(sup->recorder, &ev);
+}
+
+/* What the record of such a host cannot say, though nothing goes around the gateway. */
+static void say_what_lacks(struct supervisor *sup)
+{
+	const struct netcatch *netcatch = sup->network->netcatch;
+
+	if (netcatch_by_rules(netcatch))
+		say_blind(sup,
+			"the network is caught by nftables: whose a connection is, is looked up "
+			"afterwards and may be missing, and what listens is not told",
+			netcatch_by_rules(netcatch));
+	else if (netcatch_notice(netcatch))
+		say_blind(sup,
+			"whose a connection is, is looked up afterwards and may be missing, and "
+			"what listens is not told",
+			netcatch_notice(netcatch));
 }
 
 void network_prepare(struct supervisor *sup)
@@ -251,9 +281,7 @@ void network_open(struct supervisor *sup)
 		return;
 	}
 	network->is_open = true;
-	if (netcatch_notice(network->netcatch))
-		say_blind(sup, "whose connections are is not known",
-			netcatch_notice(network->netcatch));
+	say_what_lacks(sup);
 	if (sup->spec->network.allow.n + sup->spec->network.deny.n > 0)
 		network_rules_say(sup, sup->spec->account);
 	network->retry = loop_timer_new(sup->loop, on_retry, sup);
@@ -346,6 +374,7 @@ void network_stop(struct supervisor *sup)
 	if (network->gateway)
 		gateway_process_finish(network->gateway, LAST_SETTLE_MS);
 	gateway_process_free(take(&network->gateway));
+	owner_finder_free(take(&network->finder));
 }
 
 void network_free(struct supervisor *sup)
@@ -356,6 +385,7 @@ void network_free(struct supervisor *sup)
 		return;
 	look_away(network);
 	gateway_process_free(network->gateway);
+	owner_finder_free(network->finder);
 	loop_timer_free(network->retry);
 	netcatch_free(network->netcatch);
 	exec_names_free(network->names);

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "gateway/config.h"
+#include "gateway/copies.h"
 #include "gateway/dns_burst.h"
 #include "gateway/flow_head.h"
 #include "gateway/plain_machine.h"
@@ -118,6 +119,114 @@ static void test_port_unreachable(void **state)
 	assert_int_equal(answer[41], 4);
 	pseudo = 58 + (uint32_t)len - 40 + ones_sum(0, answer + 8, 32);
 	assert_int_equal(ones_sum(pseudo, answer + 40, len - 40), 0xffff);
+}
+
+static void test_syn_cut(void **state)
+{
+	uint8_t packet[sizeof(syn4) + 200] = {0};
+
+	memcpy(packet, syn4, sizeof(syn4));
+	assert_int_equal(syn_cut(packet, sizeof(syn4)), sizeof(syn4));
+	assert_int_equal(syn_cut(packet, sizeof(packet)), sizeof(syn4)); /* data behind it */
+	assert_int_equal(syn_cut(packet, sizeof(syn4) - 1), -EBADMSG);
+	packet[0] = 0x4f; /* all the room for options there is: with TCP's, what fits */
+	memcpy(packet + 60, syn4 + 20, sizeof(syn4) - 20);
+	assert_int_equal(syn_cut(packet, sizeof(packet)), 100);
+}
+
+static void test_syn_ends(void **state)
+{
+	struct netcatch_key key, want = {.protocol = 6, .sport = 40000, .dport = 80};
+
+	memcpy(want.src, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}, 16);
+	memcpy(want.dst, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, 203, 0, 113, 9}, 16);
+	syn_ends(syn4, &key);
+	assert_memory_equal(&key, &want, sizeof(key));
+}
+
+static void test_syn_reset(void **state)
+{
+	uint8_t answer[SYN_ICMP_MAX];
+	size_t len = syn_reset(syn4, answer);
+	uint32_t pseudo = 6 + 20 + ones_sum(0, answer + 12, 8);
+
+	assert_int_equal(len, 40);
+	assert_memory_equal(answer + 12, syn4 + 16, 4);
+	assert_memory_equal(answer + 16, syn4 + 12, 4);
+	assert_int_equal(answer[20] << 8 | answer[21], 80);
+	assert_int_equal(answer[22] << 8 | answer[23], 40000);
+	assert_memory_equal(answer + 28, ((const uint8_t[]){0x11, 0x22, 0x33, 0x45}), 4);
+	assert_int_equal(answer[33], 0x14);
+	assert_int_equal(ones_sum(pseudo, answer + 20, 20), 0xffff);
+}
+
+static void test_syn_datagram(void **state)
+{
+	static const char text[] = "an answer of odd length";
+	struct netcatch_key keys[2] = {
+		{.dport = 123, .sport = 5000}, {.dport = 123, .sport = 5000}};
+	uint8_t packet[SYN_DATAGRAM_HEAD + sizeof(text)];
+
+	memcpy(keys[0].src, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, 10, 0, 0, 2}, 16);
+	memcpy(keys[0].dst, (const uint8_t[16]){[10] = 0xff, [11] = 0xff, 203, 0, 113, 9}, 16);
+	memcpy(keys[1].src, (const uint8_t[16]){0xfd, [15] = 2}, 16);
+	memcpy(keys[1].dst, (const uint8_t[16]){0x20, 1, [15] = 9}, 16);
+	for (size_t i = 0; i < 2; i++) {
+		size_t n = sizeof(text) - 1, head = syn_datagram(&keys[i], text, n, packet);
+		size_t ip = head - 8, at = i == 0 ? 12 : 8;
+		uint32_t pseudo = 17 + 8 + (uint32_t)n + ones_sum(0, packet + at, ip - at);
+
+		memcpy(packet + head, text, n);
+		assert_int_equal(ip, i == 0 ? 20 : 40);
+		assert_int_equal(packet[ip] << 8 | packet[ip + 1], 123);
+		assert_int_equal(packet[ip + 2] << 8 | packet[ip + 3], 5000);
+		assert_int_equal(ones_sum(pseudo, packet + ip, 8 + n), 0xffff);
+	}
+}
+
+/* One message as the kernel writes it: a packet's head that we pass over, then the packet. */
+static size_t copy_message(uint8_t *out, uint16_t type, const uint8_t *packet, size_t len)
+{
+	uint16_t attr_len = (uint16_t)(4 + len), attr_type = 9;
+	uint32_t total = (uint32_t)(20 + 8 + 4 + len);
+
+	memset(out, 0, total + 3);
+	memcpy(out, &total, 4);
+	memcpy(out + 4, &type, 2);
+	memcpy(out + 20, ((const uint8_t[]){8, 0, 1, 0}), 4);
+	memcpy(out + 28, &attr_len, 2);
+	memcpy(out + 30, &attr_type, 2);
+	memcpy(out + 32, packet, len);
+	return (total + 3) & ~(size_t)3;
+}
+
+static void test_copies(void **state)
+{
+	uint8_t bytes[1024], other[sizeof(syn4)];
+	struct netcatch_record record;
+	struct slice rest = {.p = (const char *)bytes};
+	size_t n;
+
+	memcpy(other, syn4, sizeof(other));
+	other[33] = 0x10; /* no SYN: passed over, and so is what is of another kind */
+	n = copy_message(bytes, 0x400, other, sizeof(other));
+	n += copy_message(bytes + n, 0x401, syn4, sizeof(syn4));
+	n += copy_message(bytes + n, 0x400, syn4, sizeof(syn4));
+	rest.len = n;
+	assert_true(copies_next(&rest, &record));
+	assert_int_equal(record.kind, NETCATCH_SYN);
+	assert_int_equal(record.len, sizeof(syn4));
+	assert_memory_equal(record.packet, syn4, sizeof(syn4));
+	assert_int_equal(record.key.dport, 80);
+	assert_int_equal(record.owner.pid, 0);
+	assert_false(copies_next(&rest, &record));
+	for (size_t len = 0; len < 32 + sizeof(syn4); len++) {
+		rest = (struct slice){.p = (const char *)bytes + n - 92, .len = len};
+		assert_false(copies_next(&rest, &record)); /* cut */
+	}
+	memset(bytes, 0, sizeof(bytes)); /* of no length: nothing, and it ends */
+	rest = (struct slice){.p = (const char *)bytes, .len = sizeof(bytes)};
+	assert_false(copies_next(&rest, &record));
 }
 
 /* ---- names that look like data ---- */
@@ -537,6 +646,11 @@ int main(void)
 		cmocka_unit_test(test_syn_checksum),
 		cmocka_unit_test(test_syn_unreachable),
 		cmocka_unit_test(test_port_unreachable),
+		cmocka_unit_test(test_syn_cut),
+		cmocka_unit_test(test_syn_ends),
+		cmocka_unit_test(test_syn_reset),
+		cmocka_unit_test(test_syn_datagram),
+		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_burst_data),
 		cmocka_unit_test(test_burst_limit),
 		cmocka_unit_test(test_proxy_request),

@@ -117,15 +117,10 @@ static __always_inline __u64 is_group(const struct netcatch_key *key)
 
 static __always_inline __u32 choose_tcp(const struct netcatch_key *key)
 {
-	__u32 *verdict = bpf_map_lookup_elem(MAP_OF(flows), key);
-
-	if (!verdict)
+	if (!bpf_map_lookup_elem(MAP_OF(flows), key))
 		return NETCATCH_HOLD;
 	bpf_map_delete_elem(MAP_OF(owners), key);
-	if (*verdict == NETCATCH_PASS)
-		return NETCATCH_TCP;
-	bpf_map_delete_elem(MAP_OF(flows), key);
-	return NETCATCH_N_SOCKETS;
+	return NETCATCH_TCP;
 }
 
 /* Ours are bound to an address of the loopback network, where nothing inside has business with them. */
