@@ -156,14 +156,24 @@ int ask_terminal_wait_ms(const struct ask_terminal *asks)
 	return left_ns <= 0 ? 0 : (int)(left_ns / CLOCK_NS_PER_MS) + 1;
 }
 
+static bool is_answer(const struct ask_terminal *asks, const char *letter, const char *word)
+{
+	return strcasecmp(asks->line, letter) == 0 || strcasecmp(asks->line, word) == 0;
+}
+
+/* Nothing is a no; what is no answer is asked again. */
 static void take_line(struct ask_terminal *asks)
 {
 	bool always, allow;
 
 	asks->line[asks->len] = '\0';
-	always = strcasecmp(asks->line, "a") == 0 || strcasecmp(asks->line, "always") == 0;
-	allow = always || strcasecmp(asks->line, "y") == 0 || strcasecmp(asks->line, "yes") == 0;
+	always = is_answer(asks, "a", "always");
+	allow = always || is_answer(asks, "y", "yes");
 	(void)fdio_write_all(asks->fd, "\r\n", 2);
+	if (!allow && asks->len > 0 && !is_answer(asks, "n", "no")) {
+		show(asks);
+		return;
+	}
 	answer(asks, asks->open[0].id, allow, always, NULL);
 	next(asks);
 }

@@ -189,7 +189,7 @@ def at_terminal(cloche, answers, *args):
 def test_ask_holds_until_somebody_answers(online, seen, terminal, tmp_path):
 	id_file = tmp_path / 'id'
 	script = get('http://allowed.test/a', 'http://other.wild.test/b', 'http://denied.test/c', 'http://denied.test/d')
-	shown, code = at_terminal(online, [b'y\r', b'always\r', b'n\r', b'n\r'], 'run', terminal, '-w', '/workspace', '--id-file',
+	shown, code = at_terminal(online, [b'y\r', b'alwyas\r', b'always\r', b'n\r', b'n\r'], 'run', terminal, '-w', '/workspace', '--id-file',
 		str(id_file), '--ask', *seen.net, '--', '/bin/sh', '-c', script)
 	record = harness.Record(online, id_file.read_text().strip())
 	asked = record.events('net.asked')
@@ -200,6 +200,7 @@ def test_ask_holds_until_somebody_answers(online, seen, terminal, tmp_path):
 	rules = record.events('net.rules')
 	assert rules[-1]['rules'] == ['allow other.wild.test:80'] and rules[-1]['actor'] == 'uid:0'
 	assert 'the sandbox wants to reach allowed.test port 80' in shown
+	assert shown.count('the sandbox wants to reach other.wild.test port 80') == 2, shown
 
 
 def test_ask_without_a_terminal_refuses_at_once(online, seen):
