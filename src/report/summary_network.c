@@ -301,7 +301,7 @@ void summary_network_observed(struct summary *summary, struct str *out)
 
 		if (entry->refused && entry->failed)
 			continue; /* nothing went there */
-		unreadable += slice_is(entry->tls, "unreadable");
+		unreadable += entry->unreadable;
 		passed += slice_is(entry->tls, "passthrough");
 	}
 	if (unreadable > 0) {

@@ -88,7 +88,7 @@ static struct totals add_up(const struct summary *summary, size_t n)
 		t.bytes_in = saturate_add(t.bytes_in, entry->bytes_in);
 		if (entry->refused && entry->failed)
 			continue; /* nothing went there */
-		t.unreadable += slice_is(entry->tls, "unreadable");
+		t.unreadable += entry->unreadable;
 		t.passed += slice_is(entry->tls, "passthrough");
 	}
 	return t;

@@ -250,6 +250,7 @@ static void take_end(struct network_table *table, struct network_entry *entry, s
 	entry->bytes_in = saturate_add(entry->bytes_in, ev->bytes_in);
 	if (ev->tls.len)
 		entry->tls = intern_text(table->intern, ev->tls);
+	entry->unreadable |= slice_is(ev->tls, "unreadable");
 	note_outcome(table, entry, flow, ev);
 }
 

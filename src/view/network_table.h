@@ -44,6 +44,7 @@ struct network_entry {
 	int64_t port;                         /* 0: none */
 	int64_t bytes_out, bytes_in, connects, n_refused;
 	bool failed, refused, shadow;
+	bool unreadable; /* a program trusts no certificate of ours, in one flow at least */
 	struct slice rule, reason; /* of the last refusal */
 	struct slice error;        /* of the last failure */
 	struct slice tls;          /* of the last flow that says */

@@ -44,7 +44,9 @@ static const char *outcome(const struct network_entry *entry)
 		return "would be REFUSED";
 	if (entry->refused)
 		return entry->failed ? "REFUSED" : "partly REFUSED";
-	return entry->failed ? "failed" : "ok";
+	if (entry->failed)
+		return "failed";
+	return entry->error.len ? "partly failed" : "ok";
 }
 
 /* "not in the allow list", "ECONNREFUSED"; nothing where all is said. */
@@ -52,17 +54,18 @@ static struct slice why(const struct network_entry *entry)
 {
 	if (entry->refused)
 		return network_place_why(entry->rule, entry->reason);
-	if (entry->failed)
+	if (entry->error.len)
 		return entry->error;
-	return slice_of(slice_is(entry->tls, "unreadable")
-				? "requests not seen: the program trusts no certificate of ours"
-				: "");
+	if (slice_is(entry->tls, "unreadable"))
+		return slice_of("requests not seen: the program trusts no certificate of ours");
+	return slice_of(
+		slice_is(entry->tls, "passthrough") ? "requests not seen: passed through" : "");
 }
 
 static void add_colored(struct str *out, const struct view_style *style,
 	const struct network_entry *entry, const struct str *text)
 {
-	if (entry->refused || entry->failed)
+	if (entry->refused || entry->failed || entry->error.len)
 		view_text_add_color(
 			out, style, entry->refused ? VIEW_RED : VIEW_YELLOW, str_slice(text));
 	else

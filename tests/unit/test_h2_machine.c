@@ -395,7 +395,7 @@ static void test_other_rules(void **state)
 		has(&w.server.log, "1 reset 8\n");
 		has(&w.program.log, "1 :status=403\n");
 		has(&w.d.log, "http://b.test/1 body=0: -> 0 error=the rules in force now refuse "
-		              "it\nrefused 403");
+			      "it\nrefused 403");
 		assert_null(strstr(w.program.log.p, "3 "));
 		w.server.answer = "200";
 		ask(&w, (struct ask){.path = "/3"});

@@ -431,9 +431,9 @@ static void test_other_rules(void **state)
 	d.refuse_host = "a.test";
 	assert_int_equal(d.machine.ops->check(d.machine.self, true), -EACCES);
 	assert_non_null(strstr(d.log.p, "http/1.1 POST http://a.test/2 len=4 body=2?:xx -> 0 "
-	                                "error=the rules in force now refuse "
+					"error=the rules in force now refuse "
 					"it\nrefused 403 POST http://a.test/2 host=a.test [deny "
-	                                "a.test] No rule allows a.test\n"));
+					"a.test] No rule allows a.test\n"));
 	http_drive_done(&d);
 }
 

@@ -15,6 +15,8 @@
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define A80    "\"host\":\"a.test\",\"address\":\"203.0.113.1\",\"port\":80"
+#define P443   "\"host\":\"p.test\",\"address\":\"203.0.113.3\",\"port\":443"
+#define M443   "\"host\":\"m.test\",\"address\":\"203.0.113.4\",\"port\":443"
 #define LONG \
 	"\"host\":\"a-name-that-is-much-too-long-for-one-line.of.packages.example.test\"," \
 	"\"address\":\"203.0.113.2\",\"port\":443"
@@ -32,6 +34,13 @@ static const char *const events[] = {
 	"80,"
 	"\"result\":\"ECONNREFUSED\"",
 	"\"net.connect\",\"flow\":3,\"protocol\":\"tcp\",\"result\":\"ETIMEDOUT\"," LONG,
+	"\"net.connect\",\"flow\":4,\"protocol\":\"tcp\"," P443,
+	"\"net.flow\",\"flow\":4,\"protocol\":\"tcp\",\"tls\":\"passthrough\"," P443,
+	"\"net.connect\",\"flow\":5,\"protocol\":\"tcp\"," M443,
+	"\"net.flow\",\"flow\":5,\"protocol\":\"tcp\",\"tls\":\"unreadable\",\"failed\":true,"
+	"\"error\":\"pinned\"," M443,
+	"\"net.connect\",\"flow\":6,\"protocol\":\"tcp\"," M443,
+	"\"net.flow\",\"flow\":6,\"protocol\":\"tcp\",\"tls\":\"intercepted\"," M443,
 	"\"net.dns\",\"name\":\"none.test\",\"type\":\"A\",\"error\":\"NXDOMAIN\"",
 	"\"net.dns\",\"name\":\"none.test\",\"type\":\"AAAA\",\"error\":\"NXDOMAIN\"",
 	"\"net.dns\",\"name\":\"half.test\",\"type\":\"AAAA\",\"error\":\"SERVFAIL\"",
@@ -81,6 +90,10 @@ static void test_wide(void **state)
 		"   200  POST http://a.test/form  1.2 MB sent\n"
 		"…g-for-one-line.of.packages.example.test:443  tcp       0   0 bytes   0 bytes  "
 		"failed (ETIMEDOUT)\n"
+		"p.test:443                                    tcp       0   0 bytes   0 bytes  ok "
+		"(requests not seen: passed through)\n"
+		"m.test:443                                    tcp       0   0 bytes   0 bytes  "
+		"partly failed (pinned)\n"
 		"Names that were only looked up:\n"
 		"        none.test (NXDOMAIN)\n"
 		"        half.test\n"
@@ -90,15 +103,19 @@ static void test_wide(void **state)
 static void test_narrow(void **state)
 {
 	check(&(struct view_style){.columns = 80},
-		"HOST                                    PROTO   REQ       OUT        IN  RESULT\n"
-		"169.254.169.254:80                      tcp       0   0 bytes   0 bytes  REFUSED\n"
+		"HOST                              PROTO   REQ       OUT        IN  RESULT\n"
+		"169.254.169.254:80                tcp       0   0 bytes   0 bytes  REFUSED\n"
 		"        an address of metadata services\n"
-		"denied.test                             -         0   0 bytes   0 bytes  REFUSED\n"
+		"denied.test                       -         0   0 bytes   0 bytes  REFUSED\n"
 		"        deny\n"
-		"a.test:80                               tcp       1    1.2 MB 300 bytes  ok\n"
+		"a.test:80                         tcp       1    1.2 MB 300 bytes  ok\n"
 		"   200  POST http://a.test/form  1.2 MB sent\n"
-		"…one-line.of.packages.example.test:443  tcp       0   0 bytes   0 bytes  failed\n"
+		"…ne.of.packages.example.test:443  tcp       0   0 bytes   0 bytes  failed\n"
 		"        ETIMEDOUT\n"
+		"p.test:443                        tcp       0   0 bytes   0 bytes  ok\n"
+		"        requests not seen: passed through\n"
+		"m.test:443                        tcp       0   0 bytes   0 bytes  partly failed\n"
+		"        pinned\n"
 		"Names that were only looked up:\n"
 		"        none.test (NXDOMAIN)\n"
 		"        half.test\n"
