@@ -268,6 +268,28 @@ class Cloche:
 		assert not left, 'left on the host:\n' + '\n'.join(left)
 
 
+def copy_with_libraries(program, root):
+	"""The program below usr/bin of a root, and what it is linked with."""
+	listed = subprocess.run(['ldd', program], capture_output=True, text=True, check=True).stdout
+	shutil.copy(os.path.realpath(program), root / 'usr/bin' / os.path.basename(program))
+	for word in listed.split():
+		if word.startswith('/'):
+			target = root / word.lstrip('/')
+			target.parent.mkdir(parents=True, exist_ok=True)
+			shutil.copy(os.path.realpath(word), target)
+
+
+def small_root(root, *programs):
+	"""The smallest root filesystem that runs these, which are the host's own, in an empty folder."""
+	for folder in ('etc', 'usr/bin', 'proc', 'dev', 'tmp', 'workspace', 'root'):
+		(root / folder).mkdir(parents=True)
+	os.symlink('usr/bin', root / 'bin')
+	(root / 'etc' / 'passwd').write_text('root:x:0:0:root:/root:/bin/sh\n')
+	for program in programs:
+		copy_with_libraries(program, root)
+	return root
+
+
 def cgroup_bases():
 	"""Roots of the mounted cgroup hierarchies."""
 	return [pathlib.Path(line.split()[1]) for line in pathlib.Path('/proc/self/mounts').read_text().splitlines()

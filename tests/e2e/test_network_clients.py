@@ -370,9 +370,9 @@ func main() {
 def test_go(online, site, scheme):
 	(online.cwd / 't.go').write_text(GO)
 	subprocess.run(['go', 'build', '-o', 't', 't.go'], cwd=online.cwd, check=True, env=dict(harness.CLEAN_ENV, GOFLAGS='-mod=mod'))
-	done = online.run('./t', f'{scheme}://{HOST}', options=(*site.options, '-w', str(online.cwd)))
-	assert (done.code, done.out) == (0, TEXT.decode() + ECHO), done
-	agree(done, site, 2)
+	done = online.sh('./t $1 && env -i ./t $1', f'{scheme}://{HOST}', options=(*site.options, '-w', str(online.cwd)))
+	assert (done.code, done.out) == (0, 2 * (TEXT.decode() + ECHO)), done
+	agree(done, site, 4)
 
 
 def tiny_debs(folder, n):

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from deny import without
+import harness
 from harness import WORK, wait_for
 
 
@@ -292,25 +293,9 @@ def test_rootfs_folder(cloche, tmp_path, rootfs):
 @pytest.fixture(scope='module')
 def rootfs(tmp_path_factory):
 	"""The smallest root that runs a shell: the host's own, with what it links to."""
-	root = tmp_path_factory.mktemp('root')
-	for folder in ('etc', 'usr/bin', 'proc', 'dev', 'tmp', 'workspace', 'root'):
-		(root / folder).mkdir(parents=True)
-	os.symlink('usr/bin', root / 'bin')
+	root = harness.small_root(tmp_path_factory.mktemp('root'), '/bin/sh', '/bin/cat', '/bin/ls', '/bin/true')
 	(root / 'etc' / 'mark').write_text('base\n')
-	(root / 'etc' / 'passwd').write_text('root:x:0:0:root:/root:/bin/sh\n')
-	for program in ('sh', 'cat', 'ls', 'true'):
-		copy_with_libraries(f'/bin/{program}', root)
 	return root
-
-
-def copy_with_libraries(program, root):
-	listed = subprocess.run(['ldd', program], capture_output=True, text=True, check=True).stdout
-	shutil.copy(os.path.realpath(program), root / 'usr/bin' / os.path.basename(program))
-	for word in listed.split():
-		if word.startswith('/'):
-			target = root / word.lstrip('/')
-			target.parent.mkdir(parents=True, exist_ok=True)
-			shutil.copy(os.path.realpath(word), target)
 
 
 @pytest.mark.parametrize('place', ['proc', 'dev', 'tmp', 'workspace'])
