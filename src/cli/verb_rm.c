@@ -16,12 +16,14 @@
 #include "util/path.h"
 
 struct rm_options {
-	bool record, changes;
+	bool record, changes, bodies;
 };
 
 static const struct option table[] = {
 	{"record", 0, NULL, "remove the record too: the ledger keeps its last head", OPTION_ON,
 		offsetof(struct rm_options, record)},
+	{"bodies", 0, NULL, "remove what requests, answers and messages carried", OPTION_ON,
+		offsetof(struct rm_options, bodies)},
 	{"changes", 0, NULL, "remove changes that were not applied too", OPTION_ON,
 		offsetof(struct rm_options, changes)},
 	{NULL},
@@ -57,19 +59,26 @@ static int remove_changes(const struct cli *cli, const char *id, struct err *err
 }
 
 /* Who, what, and where the record stood: before it goes. */
-static int enter_tombstone(const struct cli *cli, const char *id, struct err *err)
+static int enter_tombstone(
+	const struct cli *cli, const char *id, const char *act, const char *detail, struct err *err)
 {
 	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
 	char head[LEDGER_HEAD_SIZE] = "";
-	struct ledger_line line = {.act = "remove",
-		.sandbox = id,
-		.actor = actor,
-		.owner = cli->uid,
-		.detail = "record removed"};
+	struct ledger_line line = {
+		.act = act, .sandbox = id, .actor = actor, .owner = cli->uid, .detail = detail};
 
 	if (ledger_find_head(cli->state_dir, id, head, &line.seq, err) == 0)
 		line.head = head;
 	return ledger_append(cli->state_dir, &line, err);
+}
+
+/* Entered first: else verify would find them missing where this is cut off. */
+static int remove_bodies(const struct cli *cli, const char *id, struct err *err)
+{
+	scoped_mem char *kind = mem_printf("records/%s", id);
+	int r = enter_tombstone(cli, id, "remove-bodies", "bodies removed", err);
+
+	return r < 0 ? r : remove_tree(cli, kind, "bodies", err);
 }
 
 static int remove_one(
@@ -87,9 +96,11 @@ static int remove_one(
 		r = remove_tree(cli, "layers", id, err);
 	if (r == 0 && (o->changes || o->record))
 		r = remove_changes(cli, id, err);
+	if (r == 0 && o->bodies && !o->record)
+		r = remove_bodies(cli, id, err);
 	if (r < 0 || !o->record)
 		return r;
-	r = enter_tombstone(cli, id, err);
+	r = enter_tombstone(cli, id, "remove", "record removed", err);
 	return r < 0 ? r : remove_tree(cli, "records", id, err);
 }
 

@@ -61,6 +61,9 @@ static void add_json(struct job *job, const char *id, const struct verify_result
 	jsonw_kint(&j, "last_seq", (int64_t)result->last_seq);
 	jsonw_ktext(&j, "head", result->head);
 	jsonw_kbool(&j, "ledger", !job->ledger_unread);
+	jsonw_kint(&j, "bodies_gone", (int64_t)result->bodies_gone);
+	if (result->bodies_gone)
+		jsonw_kbool(&j, "bodies_removed", result->bodies_removed);
 	add_findings_json(&j, &result->findings);
 	jsonw_object_end(&j);
 	if (job->cli->jsonl || !job->o->all)
@@ -85,6 +88,20 @@ static void add_findings_text(struct str *out, const struct str *findings)
 	}
 }
 
+static void add_bodies(struct str *out, const struct verify_result *result)
+{
+	const char *why =
+		result->bodies_removed
+			? "taken away, as the ledger says"
+			: "the ledger, which root can read, says whether that was asked for";
+
+	if (result->bodies_gone == 0)
+		return;
+	str_printf(out, ", %llu bod%s no longer there (%s)",
+		(unsigned long long)result->bodies_gone, result->bodies_gone == 1 ? "y" : "ies",
+		why);
+}
+
 static void add_text(struct job *job, const char *id, const struct verify_result *result)
 {
 	struct view_style style = cli_style(job->cli);
@@ -98,6 +115,7 @@ static void add_text(struct job *job, const char *id, const struct verify_result
 	if (result->is_cut)
 		str_puts(&job->out, ", its end was cut off and is marked so");
 	str_puts(&job->out, result->is_sealed ? ", sealed" : ", not sealed");
+	add_bodies(&job->out, result);
 	if (result->head[0])
 		str_printf(&job->out, ", head %s", result->head);
 	str_putc(&job->out, '\n');
@@ -114,11 +132,26 @@ static void say(struct job *job, const char *id, const struct verify_result *res
 	job->n_bad += !result->is_intact;
 }
 
+/* A record that is asked about by its sandbox's id. */
+struct asked {
+	const struct cli *cli;
+	const char *id;
+};
+
+static int are_bodies_removed(void *ctx)
+{
+	const struct asked *asked = ctx;
+
+	return ledger_has_act(asked->cli->state_dir, asked->id, "remove-bodies");
+}
+
 static int verify_one(struct job *job, const char *id, struct err *err)
 {
 	struct verify_options options = {.key_b64 = job->key.len ? job->key.p : NULL,
 		.expect_head = job->o->expect_head,
-		.check_signature = hostkey_check};
+		.check_signature = hostkey_check,
+		.are_bodies_removed = are_bodies_removed};
+	struct asked asked = {.cli = job->cli, .id = id};
 	struct verify_result result = {0};
 	scoped(reader) struct reader *reader = NULL;
 	char head[LEDGER_HEAD_SIZE];
@@ -131,6 +164,7 @@ static int verify_one(struct job *job, const char *id, struct err *err)
 	r = ledger_find_head(job->cli->state_dir, id, head, &options.ledger_seq, NULL);
 	if (r == 0)
 		options.ledger_head = head;
+	options.ctx = &asked;
 	job->ledger_unread = r < 0 && r != -ENOENT;
 	r = verify_record(dir.p, &options, &result, err);
 	if (r == 0)

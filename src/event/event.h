@@ -195,11 +195,13 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(opcode, opcode, int) \
 	X(compressed, compressed, bool) \
 	X(body_bytes, body_bytes, int) \
+	X(request_bytes, request_bytes, int) \
 	X(body, body, text) \
 	X(body_encoding, body_encoding, text) \
 	X(body_truncated, body_truncated, bool) \
 	X(body_sha256, body_sha256, text) \
 	X(body_blob, body_blob, text) \
+	X(body_tail_blob, body_tail_blob, text) \
 	X(status, status, int) \
 	X(response_headers, response_headers, raw) \
 	X(response_bytes, response_bytes, int) \
@@ -208,6 +210,7 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(response_body_truncated, response_body_truncated, bool) \
 	X(response_body_sha256, response_body_sha256, text) \
 	X(response_body_blob, response_body_blob, text) \
+	X(response_body_tail_blob, response_body_tail_blob, text) \
 	X(upgrade, upgrade, text) \
 	X(secrets, secrets, list) \
 	X(stand_ins, stand_ins, list)

@@ -7,15 +7,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/bridge_body.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/secrets.h"
 #include "gateway/verdict.h"
 #include "proto/url.h"
 #include "util/clock.h"
-#include "util/digest.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
-#include "util/utf8.h"
 
 #define METHOD_MAX 64
 
@@ -216,71 +215,6 @@ static void write_fields(struct str *out, const struct http1_field *fields, size
 	jsonw_object_end(&j);
 }
 
-/* A body for an event: what of it goes there, and the rest as a blob. */
-struct copied {
-	struct str base64;
-	struct slice body, encoding;
-	char blob[DIGEST_HEX_SIZE];
-};
-
-static void copy_body(struct bridge *bridge, const struct http_copy_view *view, struct copied *ret)
-{
-	/* A line of the record holds no more, whatever is kept of the body beside it. */
-	size_t limit = bridge->gw->config.network.body_limit < SPEC_BODY_LIMIT
-	                       ? (size_t)bridge->gw->config.network.body_limit
-	                       : SPEC_BODY_LIMIT;
-	size_t len = view->bytes.len;
-
-	*ret = (struct copied){.encoding = slice_of("utf8")};
-	if (len > limit) {
-		digest_of(view->bytes.p, len, ret->blob);
-		channel_blob(bridge->gw->channel, view->bytes);
-		len = limit;
-	}
-	/* A character that the limit cuts is left out, so that text stays text. */
-	if (len < view->seen)
-		len = utf8_cut(view->bytes.p, len, len);
-	ret->body = (struct slice){.p = view->bytes.p, .len = len};
-	if (utf8_is_valid(ret->body.p, ret->body.len))
-		return;
-	ret->body.len = view->bytes.len < limit ? view->bytes.len : limit;
-	jsonw_base64(&ret->base64, ret->body.p, ret->body.len);
-	ret->body = str_slice(&ret->base64);
-	ret->encoding = slice_of("base64");
-}
-
-static void set_body(struct event *ev, const struct http_copy_view *view, const struct copied *c)
-{
-	if (!view->kept || view->seen == 0)
-		return;
-	event_set(ev, body, c->body);
-	event_set(ev, body_encoding, c->encoding);
-	if (view->truncated || c->blob[0])
-		event_set(ev, body_truncated, true);
-	if (view->whole)
-		event_set_text(ev, body_sha256, view->sha256);
-	if (c->blob[0])
-		event_set_text(ev, body_blob, c->blob);
-}
-
-static void set_response(struct event *ev, const struct http_exchange *done, const struct copied *c)
-{
-	const struct http_copy_view *view = &done->response_body;
-
-	event_set(ev, status, done->status);
-	event_set(ev, response_bytes, (event_int)view->seen);
-	if (!view->kept || view->seen == 0)
-		return;
-	event_set(ev, response_body, c->body);
-	event_set(ev, response_body_encoding, c->encoding);
-	if (view->truncated || c->blob[0])
-		event_set(ev, response_body_truncated, true);
-	if (view->whole)
-		event_set_text(ev, response_body_sha256, view->sha256);
-	if (c->blob[0])
-		event_set_text(ev, response_body_blob, c->blob);
-}
-
 static struct event_list list_of(struct slice *items, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -293,11 +227,11 @@ static void on_exchange(void *arg, const struct http_exchange *done)
 	struct bridge *bridge = arg;
 	struct event ev = flow_head_event(&bridge->head, EVENT_NET_HTTP);
 	scoped_str struct str fields = {0}, response_fields = {0};
-	struct copied body, response;
+	struct bridge_body body, response;
 	struct slice *names = new0_n(struct slice, done->n_secrets + done->n_stand_ins + 1);
 
-	copy_body(bridge, &done->body, &body);
-	copy_body(bridge, &done->response_body, &response);
+	bridge_body_send(bridge->gw->channel, &done->body, &body);
+	bridge_body_send(bridge->gw->channel, &done->response_body, &response);
 	event_set_text(&ev, protocol, done->protocol);
 	event_set_text(&ev, host, done->host);
 	event_set(&ev, method, done->method);
@@ -306,11 +240,15 @@ static void on_exchange(void *arg, const struct http_exchange *done)
 	event_set(&ev, headers, str_slice(&fields));
 	if (done->has_length)
 		event_set(&ev, body_bytes, (event_int)done->length);
-	set_body(&ev, &done->body, &body);
+	if (done->body.seen)
+		event_set(&ev, request_bytes, (event_int)done->body.seen);
+	bridge_body_tell(&body, &ev);
 	if (done->status) {
 		write_fields(&response_fields, done->response_fields, done->n_response_fields);
 		event_set(&ev, response_headers, str_slice(&response_fields));
-		set_response(&ev, done, &response);
+		event_set(&ev, status, done->status);
+		event_set(&ev, response_bytes, (event_int)done->response_body.seen);
+		bridge_body_tell_response(&response, &ev);
 	}
 	event_set(&ev, duration_ns, done->duration_ns);
 	event_set_text(&ev, upgrade, done->upgrade);
@@ -321,8 +259,8 @@ static void on_exchange(void *arg, const struct http_exchange *done)
 			list_of(names + done->n_secrets, done->stand_ins, done->n_stand_ins));
 	event_set_text(&ev, error, done->error);
 	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
-	str_done(&body.base64);
-	str_done(&response.base64);
+	bridge_body_done(&body);
+	bridge_body_done(&response);
 	free(names);
 }
 
@@ -330,18 +268,18 @@ static void on_message(void *arg, const struct http_message *message)
 {
 	struct bridge *bridge = arg;
 	struct event ev = flow_head_event(&bridge->head, EVENT_NET_WS);
-	struct copied body;
+	struct bridge_body body;
 
-	copy_body(bridge, &message->body, &body);
+	bridge_body_send(bridge->gw->channel, &message->body, &body);
 	event_set_text(&ev, direction, message->from == MACHINE_CLIENT ? "out" : "in");
 	event_set(&ev, opcode, message->opcode);
 	if (message->compressed)
 		event_set(&ev, compressed, true);
 	event_set(&ev, bytes, (event_int)message->body.seen);
 	event_set_text(&ev, url, message->url);
-	set_body(&ev, &message->body, &body);
+	bridge_body_tell(&body, &ev);
 	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
-	str_done(&body.base64);
+	bridge_body_done(&body);
 }
 
 static void on_misuse(void *arg, const struct http_misuse *misuse)

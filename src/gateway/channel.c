@@ -74,11 +74,6 @@ void channel_event(struct channel *channel, uint64_t cgroup, struct event *ev)
 	channel_frame(channel, &frame);
 }
 
-void channel_blob(struct channel *channel, struct slice bytes)
-{
-	channel_frame(channel, &(struct gateway_frame){.type = GATEWAY_BLOB, .rest = bytes});
-}
-
 int channel_read(struct channel *channel)
 {
 	if (channel->in_at > 0) {

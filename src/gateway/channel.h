@@ -21,8 +21,7 @@ SCOPED_TYPE(channel)
 
 /* Gives it its guest_ns where that is 0. cgroup: of who caused it; 0: not known. */
 void channel_event(struct channel *channel, uint64_t cgroup, struct event *ev);
-void channel_blob(struct channel *channel, struct slice bytes);
-/* FLUSHED, READY and ASK. */
+/* All others. */
 void channel_frame(struct channel *channel, const struct gateway_frame *frame);
 /* Writes what was gathered. -EPIPE and the like: the supervisor is gone. */
 int channel_push(struct channel *channel);

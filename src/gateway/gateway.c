@@ -148,6 +148,8 @@ static void on_frame(struct gateway *gw, const struct gateway_frame *frame)
 	case GATEWAY_READY:
 	case GATEWAY_EVENT:
 	case GATEWAY_BLOB:
+	case GATEWAY_BLOB_HEAD:
+	case GATEWAY_BLOB_TAIL:
 	case GATEWAY_FLUSHED:
 	case GATEWAY_ASK:
 		poller_stop(gw->poller); /* not the supervisor's to send */

@@ -61,7 +61,8 @@ struct http_refusal {
 struct http_copy_view {
 	bool kept;          /* bytes were asked for */
 	struct slice bytes; /* its first ones */
-	bool truncated;     /* there were more */
+	struct slice tail;  /* where it is truncated: of the rest, the last ones */
+	bool truncated;     /* there were more than the first ones */
 	uint64_t seen;      /* bytes of it that came */
 	bool whole;         /* it was seen to its end; sha256 is set where kept */
 	char sha256[65];

@@ -119,7 +119,7 @@ static void write_line(
 
 static bool wants_sync(const char *act)
 {
-	return strcmp(act, "remove") == 0;
+	return strncmp(act, "remove", 6) == 0;
 }
 
 /* Others are on their way to the disk when this returns; waiting costs more than a whole short run. */
@@ -271,6 +271,24 @@ int ledger_walk(const char *state_dir, int (*on_line)(void *ctx, const struct le
 		return err_set(err, fd, "open the ledger in '%s': %m", state_dir);
 	memcpy(walk.prev, no_line, sizeof(walk.prev));
 	return walk_file(&walk, fd, err);
+}
+
+struct act_search {
+	const char *sandbox, *act;
+};
+
+static int on_act(void *ctx, const struct ledger_line *line)
+{
+	const struct act_search *search = ctx;
+
+	return strcmp(line->sandbox, search->sandbox) == 0 && strcmp(line->act, search->act) == 0;
+}
+
+int ledger_has_act(const char *state_dir, const char *sandbox, const char *act)
+{
+	struct act_search search = {.sandbox = sandbox, .act = act};
+
+	return ledger_walk(state_dir, on_act, &search, NULL);
 }
 
 struct head_search {

@@ -10,7 +10,7 @@
 #include "util/err.h"
 
 struct ledger_line {
-	const char *act; /* "open", "head", "end", "remove", "apply", "discard" */
+	const char *act; /* "open", "head", "end", "remove", "remove-bodies", "apply", "discard" */
 	const char *sandbox;
 	const char *head;   /* hex, or NULL */
 	const char *actor;  /* "uid:1000" */
@@ -20,7 +20,7 @@ struct ledger_line {
 	int64_t at_ms; /* when; 0 to append: now */
 };
 
-/* Takes the lock, reads the last line for the chain, writes one line; waits for the disk for `remove`. A torn
+/* Takes the lock, reads the last line for the chain, writes one line; waits for the disk where something is removed. A torn
  * last line, left by a power cut, is taken off and counted in the new one. */
 int ledger_append(const char *state_dir, const struct ledger_line *line, struct err *err);
 
@@ -28,6 +28,9 @@ int ledger_append(const char *state_dir, const struct ledger_line *line, struct 
  * -EBADMSG where the chain is broken, with the line's number in the sentence. No ledger yet: 0. */
 int ledger_walk(const char *state_dir, int (*on_line)(void *ctx, const struct ledger_line *line),
 	void *ctx, struct err *err);
+
+/* Whether the ledger has an act of a sandbox: 1, 0, or a negative errno. */
+int ledger_has_act(const char *state_dir, const char *sandbox, const char *act);
 
 /* The newest head that the ledger knows of a sandbox, read from the end of the file and without checking
  * the chain: 0, or -ENOENT. */

@@ -39,16 +39,18 @@ enum gateway_fd {
 };
 
 #define GATEWAY_WIRE_HEAD 8
-#define GATEWAY_WIRE_MAX  (16u << 20) /* of one payload */
+#define GATEWAY_WIRE_MAX  (65u << 20) /* of one payload: the longest are bodies */
 
 /* X(symbol, number, has an id, what the rest of the payload is) */
 #define GATEWAY_FRAMES(X) \
 	/* from the gateway */ \
-	X(READY, 1, false, NONE)  /* confined, reads from now on */ \
-	X(EVENT, 2, true, BYTES)  /* id: of the owner's cgroup or 0; event_json_write() made it */ \
-	X(BLOB, 3, false, BYTES)  /* a body that the next events name by its hash */ \
-	X(FLUSHED, 4, true, NONE) /* answers FLUSH */ \
-	X(ASK, 5, true, BYTES)    /* {"host","address","port","protocol","pid"}: hold or not? */ \
+	X(READY, 1, false, NONE) /* confined, reads from now on */ \
+	X(EVENT, 2, true, BYTES) /* id: of the owner's cgroup or 0; event_json_write() made it */ \
+	X(BLOB, 3, false, BYTES) /* a body that the next events name by its hash, */ \
+	X(BLOB_HEAD, 6, false, BYTES) /* of one that is cut, the first bytes, */ \
+	X(BLOB_TAIL, 7, false, BYTES) /* and the last ones */ \
+	X(FLUSHED, 4, true, NONE)     /* answers FLUSH */ \
+	X(ASK, 5, true, BYTES) /* {"host","address","port","protocol","pid"}: hold or not? */ \
 	/* from the supervisor */ \
 	X(FLUSH, 16, true, NONE)   /* answered once all that can be read now is in events */ \
 	X(RULES, 17, false, BYTES) /* the network object of a spec, instead of the one before */ \

@@ -276,8 +276,17 @@ struct slice reader_seal(const struct reader *reader)
 int reader_blob(const struct reader *reader, struct slice sha256, size_t max, struct str *out)
 {
 	scoped_fd int fd = record_blob_open(reader->dirfd, sha256);
+	char name[DIGEST_HEX_SIZE];
+	size_t had = out->len;
+	int r = fd < 0 ? fd : fdio_read_all(fd, max, out);
 
-	return fd < 0 ? fd : fdio_read_all(fd, max, out);
+	if (r < 0)
+		return r;
+	digest_of(out->p + had, out->len - had, name);
+	if (slice_is(sha256, name))
+		return 0;
+	out->len = had;
+	return -EBADMSG;
 }
 
 uint64_t reader_n_bad(const struct reader *reader)

@@ -24,7 +24,8 @@ struct slice reader_line(const struct reader *reader);
 /* meta.json and seal.json as text; empty where missing; the seal as it was when reader_next() last said 0. */
 struct slice reader_meta(const struct reader *reader);
 struct slice reader_seal(const struct reader *reader);
-/* The bytes of a blob that an event names, at most max of them. -ENOENT: it is not there (any more). */
+/* The bytes of a blob that an event names, at most max of them. -ENOENT: it is not there (any more); -EBADMSG: what is
+ * there is not what the event names. */
 int reader_blob(const struct reader *reader, struct slice sha256, size_t max, struct str *out);
 /* What reader_next() passed over: lines that are no events of ours, nor hash lines and the like. */
 uint64_t reader_n_bad(const struct reader *reader);

@@ -113,7 +113,7 @@ int record_create(const struct record_config *config, struct record **ret_record
 	scoped(record) struct record *record = new0(struct record);
 	int r;
 
-	record->dirfd = record->log.fd = record->trace.fd = -1;
+	record->dirfd = record->log.fd = record->trace.fd = record->blobs.fd = -1;
 	if (!record_internal_is_name(config->id))
 		return err_set(err, -EINVAL, "'%s' is no id for a record", config->id);
 	if (config->meta.len > META_MAX)
@@ -129,6 +129,7 @@ int record_create(const struct record_config *config, struct record **ret_record
 	record->gid = config->owner_gid;
 	record->is_durable = config->durable;
 	record_internal_init(record);
+	record->blobs.max = config->blobs_max ? config->blobs_max : RECORD_BLOB_BYTES_MAX;
 	if (!config->raw)
 		record->redact = redact_new(record->id);
 	r = fill_folder(record, config->meta);
@@ -148,7 +149,7 @@ int record_reopen(const char *dir, struct record **ret_record, struct err *err)
 	scoped(record) struct record *record = new0(struct record);
 	int r;
 
-	record->log.fd = record->trace.fd = -1;
+	record->log.fd = record->trace.fd = record->blobs.fd = -1;
 	record->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (record->dirfd < 0)
 		return err_set(err, -errno, "open record '%s': %m", dir);
@@ -411,7 +412,7 @@ void record_free(struct record *record)
 	redact_free(record->redact);
 	ZSTD_freeCCtx(record->short_outputs);
 	scoped_close(&record->dirfd);
-	free(record->blobs);
+	record_blob_done(&record->blobs);
 	free(record);
 }
 

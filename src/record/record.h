@@ -24,8 +24,9 @@ struct record_config {
 	struct slice meta; /* JSON object: spec, host, versions, times; becomes meta.json */
 	uid_t owner_uid;   /* files belong to the user who asked, mode 0600 */
 	gid_t owner_gid;
-	bool raw;     /* no redaction */
-	bool durable; /* sync at exec starts and rows */
+	bool raw;           /* no redaction */
+	bool durable;       /* sync at exec starts and rows */
+	uint64_t blobs_max; /* bytes of bodies, RECORD_BLOB_BYTES_MAX where 0 */
 };
 
 int record_create(const struct record_config *config, struct record **ret_record, struct err *err);
@@ -80,11 +81,19 @@ int record_output_write(struct record_output *output, const void *p, size_t len)
 void record_output_free(struct record_output *output);
 SCOPED_TYPE(record_output)
 
+#define RECORD_BLOB_BYTES_MAX (4ULL << 30) /* of all bodies of a record */
+#define RECORD_BLOB_FILES_MAX 250000U
+enum record_blob_part {
+	RECORD_BLOB_WHOLE,
+	RECORD_BLOB_HEAD, /* the first bytes of a body, what follows is not there */
+	RECORD_BLOB_TAIL, /* the last ones, likewise */
+};
 /* Keeps bytes of a body as bodies/<SHA-256>, once however often they come, and without secrets unless the record is
- * raw. Comes before the event that names them (body_blob, response_body_blob) by the hash of what was given here: the
- * record puts *ret_sha256 there, and leaves the name out where nothing was kept. */
-int record_blob_put(
-	struct record *record, const void *p, size_t len, char ret_sha256[DIGEST_HEX_SIZE]);
+ * raw. Comes before the event that names them (body_blob and its kin) by the hash of what was given here: the record
+ * puts *ret_sha256 there; where nothing was kept it leaves the name out and marks the body as cut. -EDQUOT: there are
+ * as many bodies as a record may have. */
+int record_blob_put(struct record *record, struct slice bytes, enum record_blob_part part,
+	char ret_sha256[DIGEST_HEX_SIZE]);
 
 /* A terminal's recording as asciicast v2: casts/<exec>.cast. */
 struct record_cast;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "util/fdio.h"
@@ -37,19 +38,38 @@ int record_blob_open(int dirfd, struct slice sha256)
 
 static int make_folder(struct record *record)
 {
-	int r = record_internal_folder(record->dirfd, RECORD_BLOB_FOLDER, record->uid, record->gid);
-
-	return r < 0 ? r : open_folder(record->dirfd);
-}
-
-/* Written under another name first: whoever finds it under its own finds all of it. */
-static int write_new(struct record *record, int folder, struct slice bytes, const char *name)
-{
-	scoped_fd int fd = -1;
+	struct record_blobs *blobs = &record->blobs;
 	int r;
 
-	(void)unlinkat(folder, NEW_NAME, 0); /* left by a write that failed; mostly not there */
-	fd = record_internal_create(folder, NEW_NAME, 0, record->uid, record->gid);
+	if (blobs->fd >= 0)
+		return 0;
+	r = record_internal_folder(record->dirfd, RECORD_BLOB_FOLDER, record->uid, record->gid);
+	if (r == 0)
+		r = open_folder(record->dirfd);
+	if (r < 0)
+		return r;
+	blobs->fd = r;
+	blobs->pairs = new0_n(struct record_blob_pair, RECORD_BLOB_PAIRS);
+	return 0;
+}
+
+/* Under another name, which a write that failed may have left. */
+static int create(struct record *record)
+{
+	int fd = record_internal_create(record->blobs.fd, NEW_NAME, 0, record->uid, record->gid);
+
+	if (fd != -EEXIST)
+		return fd;
+	(void)unlinkat(record->blobs.fd, NEW_NAME, 0); /* the next line says what is wrong */
+	return record_internal_create(record->blobs.fd, NEW_NAME, 0, record->uid, record->gid);
+}
+
+/* Whoever finds it under its own name finds all of it. */
+static int write_new(struct record *record, struct slice bytes, const char *name)
+{
+	int folder = record->blobs.fd, r;
+	scoped_fd int fd = create(record);
+
 	if (fd < 0)
 		return fd;
 	r = fdio_write_all(fd, bytes.p, bytes.len);
@@ -64,61 +84,93 @@ static int write_new(struct record *record, int folder, struct slice bytes, cons
 
 static int keep(struct record *record, struct slice bytes, char ret_sha256[DIGEST_HEX_SIZE])
 {
-	scoped_fd int folder = make_folder(record);
+	struct record_blobs *blobs = &record->blobs;
+	int r;
 
-	if (folder < 0)
-		return folder;
 	digest_of(bytes.p, bytes.len, ret_sha256);
-	if (faccessat(folder, ret_sha256, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (faccessat(blobs->fd, ret_sha256, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	return write_new(record, folder, bytes, ret_sha256);
+	if (blobs->files >= RECORD_BLOB_FILES_MAX || bytes.len > blobs->max - blobs->bytes)
+		return -EDQUOT;
+	r = write_new(record, bytes, ret_sha256);
+	if (r < 0)
+		return r;
+	blobs->files++;
+	blobs->bytes += bytes.len;
+	return 0;
 }
 
-static void remember(struct record *record, const char *named, const char *kept)
+static void remember(struct record_blobs *blobs, const char *named, const char *kept)
 {
-	struct record_blob_pair *pair;
+	struct record_blob_pair *pair = &blobs->pairs[blobs->next++ % RECORD_BLOB_PAIRS];
 
-	if (!record->blobs)
-		record->blobs = new0_n(struct record_blob_pair, RECORD_BLOB_PAIRS);
-	pair = &record->blobs[record->next_blob++ % RECORD_BLOB_PAIRS];
 	memcpy(pair->named, named, DIGEST_HEX_SIZE);
 	memcpy(pair->kept, kept, DIGEST_HEX_SIZE);
 }
 
-int record_blob_put(
-	struct record *record, const void *p, size_t len, char ret_sha256[DIGEST_HEX_SIZE])
+static bool redact_part(const struct record *record, struct slice bytes, enum record_blob_part part,
+	struct str *out)
 {
-	struct slice bytes = {.p = p, .len = len};
+	if (!record->redact)
+		return false;
+	return part == RECORD_BLOB_WHOLE
+	               ? redact_text(record->redact, bytes, out)
+	               : redact_text_cut(record->redact, bytes, part == RECORD_BLOB_TAIL, out);
+}
+
+int record_blob_put(struct record *record, struct slice bytes, enum record_blob_part part,
+	char ret_sha256[DIGEST_HEX_SIZE])
+{
 	scoped_str struct str without = {0};
 	char named[DIGEST_HEX_SIZE], kept[DIGEST_HEX_SIZE];
+	bool is_redacted;
 	int r;
 
 	if (record->failed || record->is_closing)
 		return record->failed ? record->failed : -ENOSPC;
-	if (!record->redact || !redact_text(record->redact, bytes, &without))
-		return keep(record, bytes, ret_sha256);
-	r = keep(record, str_slice(&without), kept);
+	is_redacted = redact_part(record, bytes, part, &without);
+	r = make_folder(record);
+	if (r == 0)
+		r = keep(record, is_redacted ? str_slice(&without) : bytes, kept);
 	if (r < 0)
 		return r;
-	digest_of(p, len, named);
-	remember(record, named, kept);
+	memcpy(named, kept, sizeof(named));
+	if (is_redacted)
+		digest_of(bytes.p, bytes.len, named);
+	remember(&record->blobs, named, kept);
 	memcpy(ret_sha256, kept, DIGEST_HEX_SIZE);
 	return 0;
 }
 
-static const enum event_field fields[] = {EVENT_F_body_blob, EVENT_F_response_body_blob};
+void record_blob_done(struct record_blobs *blobs)
+{
+	scoped_close(&blobs->fd);
+	free(blobs->pairs);
+}
+
+const struct record_blob_field record_blob_fields[RECORD_BLOB_FIELDS] = {
+	{EVENT_F_body_blob, EVENT_F_body_truncated},
+	{EVENT_F_body_tail_blob, EVENT_F_body_truncated},
+	{EVENT_F_response_body_blob, EVENT_F_response_body_truncated},
+	{EVENT_F_response_body_tail_blob, EVENT_F_response_body_truncated},
+};
 
 bool record_blob_is_named(const struct event *ev)
 {
-	return event_has(ev, body_blob) || event_has(ev, response_body_blob);
+	return event_has(ev, body_blob) || event_has(ev, body_tail_blob) ||
+	       event_has(ev, response_body_blob) || event_has(ev, response_body_tail_blob);
 }
 
-/* Under which name it is kept; NULL: it is not. */
-static const char *find_kept(const struct record *record, struct slice named)
+/* Under which name it is kept; NULL: it is not. Mostly one of the last. */
+static const char *find_kept(const struct record_blobs *blobs, struct slice named)
 {
-	for (size_t i = 0; record->blobs && i < RECORD_BLOB_PAIRS; i++)
-		if (slice_is(named, record->blobs[i].named))
-			return record->blobs[i].kept;
+	for (size_t i = 1; blobs->pairs && i <= RECORD_BLOB_PAIRS && i <= blobs->next; i++) {
+		const struct record_blob_pair *pair =
+			&blobs->pairs[(blobs->next - i) % RECORD_BLOB_PAIRS];
+
+		if (slice_is(named, pair->named))
+			return pair->kept;
+	}
 	return NULL;
 }
 
@@ -131,17 +183,22 @@ static bool is_there(const struct record *record, struct slice named)
 
 void record_blob_mend(const struct record *record, struct event *ev)
 {
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+	for (size_t i = 0; i < RECORD_BLOB_FIELDS; i++) {
+		const struct record_blob_field *field = &record_blob_fields[i];
 		struct slice *name =
-			(struct slice *)((char *)ev + event_field_table[fields[i]].offset);
+			(struct slice *)((char *)ev + event_field_table[field->name].offset);
 		const char *kept;
 
-		if (!event_has_field(ev, fields[i]))
+		if (!event_has_field(ev, field->name))
 			continue;
-		kept = find_kept(record, *name);
-		if (kept)
+		kept = find_kept(&record->blobs, *name);
+		if (kept) {
 			*name = slice_of(kept);
-		else if (!is_there(record, *name))
-			event_drop_field(ev, fields[i]);
+		} else if (!is_there(record, *name)) {
+			event_drop_field(ev, field->name);
+			*(event_bool *)((char *)ev + event_field_table[field->truncated].offset) =
+				true;
+			event_mark_field(ev, field->truncated);
+		}
 	}
 }

@@ -70,6 +70,7 @@ void record_internal_init(struct record *record)
 	record_journal_init(&record->log, record->dirfd, "log", record->id);
 	record_journal_init(&record->trace, record->dirfd, "trace", record->id);
 	record->log.meta_sha256 = record->meta_sha256;
+	record->blobs.fd = -1;
 	record->log.uid = record->trace.uid = record->uid;
 	record->log.gid = record->trace.gid = record->gid;
 }

@@ -10,10 +10,17 @@
 #include "record/redact.h"
 
 #define RECORD_RESERVE_BYTES (256U << 10)
-#define RECORD_BLOB_PAIRS    256U /* blobs kept without their secrets whose events may still come */
+#define RECORD_BLOB_PAIRS    256U /* last blobs, whose events may still come */
 
 struct record_blob_pair {
 	char named[DIGEST_HEX_SIZE], kept[DIGEST_HEX_SIZE];
+};
+
+struct record_blobs {
+	int fd;                         /* the folder, made at the first; -1 */
+	uint64_t files, bytes, max;     /* that were written, of that many bytes at most */
+	struct record_blob_pair *pairs; /* RECORD_BLOB_PAIRS of them, likewise */
+	size_t next;
 };
 
 struct record {
@@ -31,8 +38,7 @@ struct record {
 	struct record_journal log, trace;
 	struct redact *redact;
 	struct ZSTD_CCtx_s *short_outputs; /* compresses them; made at the first */
-	struct record_blob_pair *blobs;    /* RECORD_BLOB_PAIRS of them, made at the first */
-	size_t next_blob;
+	struct record_blobs blobs;
 	struct record_mend mend;
 };
 

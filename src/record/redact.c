@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/redact_cut.h"
 #include "record/redact_net.h"
 #include "record/redact_rules.h"
 #include "record/redact_scan.h"
@@ -71,6 +72,11 @@ void redact_allow(struct redact *redact, struct slice text)
 bool redact_text(const struct redact *redact, struct slice text, struct str *out)
 {
 	return redact_scan_text(&redact->rules, text, false, out);
+}
+
+bool redact_text_cut(const struct redact *redact, struct slice text, bool is_tail, struct str *out)
+{
+	return redact_cut_text(&redact->rules, text, is_tail, out);
 }
 
 /* Keeps memory that the copied event points to. */

@@ -25,6 +25,8 @@ const struct event *redact_event(struct redact *redact, const struct event *ev);
 
 /* One text: false where there is no secret in it (out is untouched), else out gets the text without. */
 bool redact_text(const struct redact *redact, struct slice text, struct str *out);
+/* Of a text whose end is missing, or whose beginning is: also what a secret at the cut has left. */
+bool redact_text_cut(const struct redact *redact, struct slice text, bool is_tail, struct str *out);
 /* A list of arguments, as text each, and `--password X` over two of them; the new list is good until the
  * next redact_event(). */
 bool redact_list(struct redact *redact, struct event_list list, struct event_list *ret_list);

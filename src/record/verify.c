@@ -432,7 +432,7 @@ static int check_all(struct verify *v, struct err *err)
 	check_rows(v);
 	check_meta(v);
 	check_files(v);
-	verify_blobs_check(&v->blobs, v->dirfd, &v->findings);
+	verify_blobs_check(&v->blobs, v->dirfd, v->options, &v->findings, v->result);
 	check_seal(v);
 	tell_head(v);
 	return 0;

@@ -4,6 +4,7 @@
 #define RECORD_VERIFY_BLOBS_H
 
 #include "event/event_json.h"
+#include "record/verify.h"
 #include "record/verify_chain.h"
 #include "util/map.h"
 
@@ -14,8 +15,10 @@ struct verify_blobs {
 
 /* Notes those that a line names; others cost one look. */
 void verify_blobs_take(struct verify_blobs *blobs, struct slice line);
-void verify_blobs_check(
-	const struct verify_blobs *blobs, int dirfd, struct verify_findings *findings);
+/* Those that are missing, and may be, are counted in the result. */
+void verify_blobs_check(const struct verify_blobs *blobs, int dirfd,
+	const struct verify_options *options, struct verify_findings *findings,
+	struct verify_result *result);
 void verify_blobs_done(struct verify_blobs *blobs);
 
 #endif

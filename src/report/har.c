@@ -20,7 +20,7 @@ struct entry {
 struct har {
 	network_body_fn read;
 	void *ctx;
-	struct network_body body;
+	struct network_bodies bodies;
 	struct entry *entries;
 	size_t n, cap;
 	struct map
@@ -49,7 +49,7 @@ void har_free(struct har *har)
 	}
 	free(har->entries);
 	map_free(har->opened);
-	network_body_done(&har->body);
+	network_body_done(&har->bodies);
 	str_done(&har->key);
 	free(har);
 }
@@ -83,7 +83,7 @@ static void add_exchange(struct har *har, const struct event *ev, const char *sa
 	entry->start_ms = har_parts_start_ms(ev);
 	if (event_has(ev, upgrade) && event_has(ev, flow))
 		*map_slot(har->opened, flow_key(har, ev, sandbox)) = (void *)(uintptr_t)har->n;
-	har_parts_entry(&entry->json, ev, sandbox);
+	har_parts_entry(&entry->json, ev, &har->bodies, sandbox);
 }
 
 static void add_message(struct har *har, const struct event *ev, const char *sandbox)
@@ -96,14 +96,14 @@ static void add_message(struct har *har, const struct event *ev, const char *san
 	out = &har->entries[at - 1].messages;
 	if (out->len)
 		str_putc(out, ',');
-	har_parts_message(out, ev);
+	har_parts_message(out, ev, &har->bodies);
 }
 
 void har_add(struct har *har, const struct event *ev, const char *sandbox)
 {
 	if (ev->kind != EVENT_NET_HTTP && ev->kind != EVENT_NET_WS)
 		return;
-	ev = network_body_fill(&har->body, ev, har->read, har->ctx);
+	network_body_read(&har->bodies, ev, har->read, har->ctx);
 	if (ev->kind == EVENT_NET_HTTP)
 		add_exchange(har, ev, sandbox);
 	else

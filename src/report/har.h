@@ -15,7 +15,7 @@
 
 struct har;
 
-/* read: for bodies too long for their event, of the sandbox whose event is being added. */
+/* read: for bodies that lie beside their event, of the sandbox whose event is being added. */
 struct har *har_new(network_body_fn read, void *ctx);
 void har_free(struct har *har);
 SCOPED_TYPE(har)

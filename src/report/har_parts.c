@@ -121,14 +121,22 @@ static void write_query(struct jsonw *j, struct slice url)
 	jsonw_array_end(j);
 }
 
-/* A body, and how it is encoded where it is not just text. */
-static void write_text(struct jsonw *j, const char *key, const char *encoding_key,
-	struct slice body, struct slice encoding)
+/* A body, how it is encoded where it is not just text, and what is missing. */
+static void write_text(
+	struct jsonw *j, const char *key, const char *encoding_key, const struct network_body *body)
 {
-	jsonw_key(j, key);
-	jsonw_slice(j, body);
-	if (slice_is(encoding, "base64"))
+	if (body->has_text)
+		jsonw_kslice(j, key, body->text);
+	if (slice_is(body->encoding, "base64") && (body->has_text || body->has_tail))
 		jsonw_ktext(j, encoding_key, "base64");
+	if (body->has_tail)
+		jsonw_kslice(j, "_tail", body->tail);
+	if (body->truncated)
+		jsonw_kbool(j, "_truncated", true);
+	if (body->gone)
+		jsonw_kbool(j, "_gone", true);
+	if (body->changed)
+		jsonw_kbool(j, "_changed", true);
 }
 
 static const char *version_of(const struct event *ev)
@@ -136,7 +144,13 @@ static const char *version_of(const struct event *ev)
 	return slice_is(ev->protocol, "h2") ? "HTTP/2.0" : "HTTP/1.1";
 }
 
-static void write_request(struct jsonw *j, const struct event *ev)
+/* That were sent; of older records what was declared. */
+static int64_t request_size(const struct event *ev)
+{
+	return event_has(ev, request_bytes) ? ev->request_bytes : ev->body_bytes;
+}
+
+static void write_request(struct jsonw *j, const struct event *ev, const struct network_body *body)
 {
 	json_t *headers = read_headers(ev->headers);
 
@@ -150,24 +164,22 @@ static void write_request(struct jsonw *j, const struct event *ev)
 	write_empty(j, "cookies");
 	write_headers(j, headers);
 	write_query(j, ev->url);
-	if (ev->body.len) {
+	if (network_body_is_told(ev, NETWORK_BODY_SENT)) {
 		jsonw_key(j, "postData");
 		jsonw_object(j);
 		jsonw_key(j, "mimeType");
 		jsonw_slice(j, header(headers, "content-type"));
 		write_empty(j, "params");
-		write_text(j, "text", "_encoding", ev->body, ev->body_encoding);
-		if (ev->body_truncated)
-			jsonw_kbool(j, "_truncated", true);
+		write_text(j, "text", "_encoding", body);
 		jsonw_object_end(j);
 	}
 	jsonw_kint(j, "headersSize", -1);
-	jsonw_kint(j, "bodySize", event_has(ev, body_bytes) ? ev->body_bytes : -1);
+	jsonw_kint(j, "bodySize", request_size(ev));
 	jsonw_object_end(j);
 	json_decref(headers);
 }
 
-static void write_response(struct jsonw *j, const struct event *ev)
+static void write_response(struct jsonw *j, const struct event *ev, const struct network_body *body)
 {
 	json_t *headers = read_headers(ev->response_headers);
 
@@ -183,10 +195,7 @@ static void write_response(struct jsonw *j, const struct event *ev)
 	jsonw_kint(j, "size", event_has(ev, response_bytes) ? ev->response_bytes : 0);
 	jsonw_key(j, "mimeType");
 	jsonw_slice(j, header(headers, "content-type"));
-	if (ev->response_body.len)
-		write_text(j, "text", "encoding", ev->response_body, ev->response_body_encoding);
-	if (ev->response_body_truncated)
-		jsonw_kbool(j, "_truncated", true);
+	write_text(j, "text", "encoding", body);
 	jsonw_object_end(j);
 	jsonw_key(j, "redirectURL");
 	jsonw_slice(j, header(headers, "location"));
@@ -249,7 +258,8 @@ int64_t har_parts_start_ms(const struct event *ev)
 	return saturate_add(ev->wall_ms, -(ev->duration_ns / CLOCK_NS_PER_MS));
 }
 
-void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox)
+void har_parts_entry(struct str *out, const struct event *ev, const struct network_bodies *bodies,
+	const char *sandbox)
 {
 	struct jsonw j = jsonw_to(out);
 	char text[CLOCK_TEXT_LEN];
@@ -259,14 +269,15 @@ void har_parts_entry(struct str *out, const struct event *ev, const char *sandbo
 	jsonw_ktext(&j, "startedDateTime", text);
 	jsonw_key(&j, "time");
 	jsonw_real(&j, (double)ev->duration_ns / (double)CLOCK_NS_PER_MS);
-	write_request(&j, ev);
-	write_response(&j, ev);
+	write_request(&j, ev, &bodies->sides[NETWORK_BODY_SENT]);
+	write_response(&j, ev, &bodies->sides[NETWORK_BODY_GOT]);
 	write_times(&j, ev);
 	write_ours(&j, ev, sandbox);
 }
 
-void har_parts_message(struct str *out, const struct event *ev)
+void har_parts_message(struct str *out, const struct event *ev, const struct network_bodies *bodies)
 {
+	const struct network_body *body = &bodies->sides[NETWORK_BODY_SENT];
 	struct jsonw j = jsonw_to(out);
 
 	jsonw_object(&j);
@@ -274,8 +285,8 @@ void har_parts_message(struct str *out, const struct event *ev)
 	jsonw_key(&j, "time");
 	jsonw_real(&j, (double)ev->wall_ms / 1000);
 	jsonw_kint(&j, "opcode", ev->opcode);
-	write_text(&j, "data", "_encoding", ev->body, ev->body_encoding);
-	if (ev->body_truncated)
-		jsonw_kbool(&j, "_truncated", true);
+	if (!body->has_text)
+		jsonw_ktext(&j, "data", "");
+	write_text(&j, "data", "_encoding", body);
 	jsonw_object_end(&j);
 }

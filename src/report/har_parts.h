@@ -5,12 +5,15 @@
 
 #include "event/event.h"
 #include "util/str.h"
+#include "view/network_body.h"
 
 /* When it began: its end less its duration, whatever a record says of these. */
 int64_t har_parts_start_ms(const struct event *ev);
 /* An entry without its last brace: more may be put in. */
-void har_parts_entry(struct str *out, const struct event *ev, const char *sandbox);
+void har_parts_entry(struct str *out, const struct event *ev, const struct network_bodies *bodies,
+	const char *sandbox);
 /* A WebSocket message, as Chrome's developer tools write them. */
-void har_parts_message(struct str *out, const struct event *ev);
+void har_parts_message(
+	struct str *out, const struct event *ev, const struct network_bodies *bodies);
 
 #endif

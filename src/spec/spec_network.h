@@ -16,7 +16,8 @@
 #include "util/slice.h"
 #include "util/str.h"
 
-#define SPEC_BODY_LIMIT 65536 /* bytes of a body that are kept, without --body-limit */
+#define SPEC_BODY_LIMIT     65536       /* bytes of a body that are kept, without --body-limit */
+#define SPEC_BODY_LIMIT_MAX (64U << 20) /* with it, at most */
 
 /* A list of strings the spec owns. */
 struct spec_words {

@@ -9,10 +9,9 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define RULES_MAX      4096
-#define PUBLISH_MAX    32 /* descriptors of the gateway are kept for them */
-#define BODY_LIMIT_MAX (64LL << 20)
-#define CA_MARK        "-----BEGIN CERTIFICATE-----"
+#define RULES_MAX   4096
+#define PUBLISH_MAX 32 /* descriptors of the gateway are kept for them */
+#define CA_MARK     "-----BEGIN CERTIFICATE-----"
 
 /* Rules with their sets opened. */
 struct rules {
@@ -104,7 +103,7 @@ static int check_fit(const struct spec_network *net, struct err *err)
 		return err_set(err, -EINVAL,
 			"'--ask' and '--shadow' exclude each other: one holds what the other lets "
 			"through");
-	if (net->body_limit > BODY_LIMIT_MAX)
+	if (net->body_limit > (int64_t)SPEC_BODY_LIMIT_MAX)
 		return err_set(err, -EINVAL, "a body limit above 64M is not possible");
 	if (net->upstream_ca && !strstr(net->upstream_ca, CA_MARK) &&
 		strncmp(net->upstream_ca, "sha256:", 7) != 0)

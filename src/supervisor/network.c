@@ -40,6 +40,7 @@ struct network {
 	struct network_asks *asks;
 	struct loop_io *ios[N_WATCHED]; /* NULL: a gateway looks at them, or nobody for now */
 	struct loop_io *published[GATEWAY_PUBLISHED_MAX]; /* likewise */
+	bool has_lost_blobs;
 	struct loop_timer *retry;
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
@@ -118,15 +119,13 @@ static void on_frame(void *ctx, const struct gateway_frame *frame)
 {
 	struct supervisor *sup = ctx;
 	struct network *network = sup->network;
-	char hash[DIGEST_HEX_SIZE];
 
 	if (frame->type == GATEWAY_EVENT)
 		network_events_take(sup, network->names, frame, &network->line);
 	else if (frame->type == GATEWAY_ASK)
 		network_asks_take(sup, network->asks, frame);
-	else if (frame->type == GATEWAY_BLOB && sup->spec->trace & SPEC_TRACE_NETWORK)
-		(void)record_blob_put(sup->record, frame->rest.p, frame->rest.len,
-			hash); /* else no event names it */
+	else if (sup->spec->trace & SPEC_TRACE_NETWORK) /* else no event names it */
+		network_events_take_blob(sup, frame, &network->has_lost_blobs);
 }
 
 static void retry_later(struct supervisor *sup)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/network_events.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "util/clock.h"
 
 static bool is_gateways(enum event_kind kind)
@@ -45,6 +48,41 @@ void network_events_take(struct supervisor *sup, const struct exec_names *names,
 	ev.sandbox = (struct slice){0};
 	ev.internal = false;
 	sink_emit(recorder_sink(sup->recorder), &ev);
+}
+
+static void say_lost_blobs(struct supervisor *sup, int error)
+{
+	struct event ev = {.kind = EVENT_TRACE_BLIND};
+	scoped_str struct str reason = {0};
+
+	str_puts(&reason, "bodies of requests, answers or messages are not kept: ");
+	str_puts(&reason, error == -EDQUOT ? "there are as many of them as a record may have"
+					   : strerror(-error));
+	event_set(&ev, reason, str_slice(&reason));
+	event_set_text(&ev, source_lost, "network");
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+void network_events_take_blob(
+	struct supervisor *sup, const struct gateway_frame *frame, bool *has_lost)
+{
+	static const enum gateway_frame_type types[] = {
+		[RECORD_BLOB_WHOLE] = GATEWAY_BLOB,
+		[RECORD_BLOB_HEAD] = GATEWAY_BLOB_HEAD,
+		[RECORD_BLOB_TAIL] = GATEWAY_BLOB_TAIL,
+	};
+	char hash[DIGEST_HEX_SIZE];
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		int r = frame->type == types[i] ? record_blob_put(sup->record, frame->rest,
+							  (enum record_blob_part)i, hash)
+		                                : 0;
+
+		if (r == 0 || *has_lost)
+			continue;
+		*has_lost = true;
+		say_lost_blobs(sup, r);
+	}
 }
 
 void network_events_say_gateway(struct supervisor *sup, const char *what, const char *reason)

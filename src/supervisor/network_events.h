@@ -12,6 +12,9 @@
  * kind that is not the gateway's to tell, is passed over. */
 void network_events_take(struct supervisor *sup, const struct exec_names *names,
 	const struct gateway_frame *frame, struct event_line **line);
+/* Keeps a body; others than frames with one are passed over. The first that could not be kept is told in the record. */
+void network_events_take_blob(
+	struct supervisor *sup, const struct gateway_frame *frame, bool *has_lost);
 /* net.gateway */
 void network_events_say_gateway(struct supervisor *sup, const char *what, const char *reason);
 

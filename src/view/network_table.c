@@ -32,7 +32,7 @@ struct network_table {
 	bool no_bodies;
 	network_body_fn read; /* NULL: what is in the events is all */
 	void *ctx;
-	struct network_body body;
+	struct network_bodies bodies;
 	struct str key;
 };
 
@@ -81,7 +81,7 @@ void network_table_free(struct network_table *table)
 	intern_free(table->intern);
 	free(table->execs);
 	free(table->entries);
-	network_body_done(&table->body);
+	network_body_done(&table->bodies);
 	str_done(&table->key);
 	free(table);
 }
@@ -303,7 +303,8 @@ static struct network_request *new_request(struct network_entry *entry)
 
 /* What is kept of a request or message, within bounds: false where it is only counted. */
 static bool keep(struct network_table *table, struct network_entry *entry, const struct event *ev,
-	void (*write)(struct str *out, const struct event *ev, bool bodies), struct str *ret_json)
+	void (*write)(struct str *out, const struct event *ev, const struct network_bodies *bodies),
+	struct str *ret_json)
 {
 	bool bodies = !table->no_bodies;
 
@@ -312,8 +313,8 @@ static bool keep(struct network_table *table, struct network_entry *entry, const
 	if (table->kept / 2 >= NETWORK_TABLE_KEPT_MAX)
 		return false;
 	if (bodies)
-		ev = network_body_fill(&table->body, ev, table->read, table->ctx);
-	write(ret_json, ev, bodies);
+		network_body_read(&table->bodies, ev, table->read, table->ctx);
+	write(ret_json, ev, bodies ? &table->bodies : NULL);
 	table->kept += ret_json->len;
 	return true;
 }
@@ -337,7 +338,7 @@ static void take_request(struct network_table *table, struct network_entry *entr
 	request = new_request(entry);
 	request->at_ms = ev->wall_ms;
 	request->status = ev->status;
-	request->sent = ev->body_bytes;
+	request->sent = event_has(ev, request_bytes) ? ev->request_bytes : ev->body_bytes;
 	request->received = ev->response_bytes;
 	request->method = intern_text(table->intern, ev->method);
 	request->json = json;

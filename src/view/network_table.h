@@ -70,7 +70,7 @@ SCOPED_TYPE(network_table)
 
 /* No bodies from here on: for those who only want the list. */
 void network_table_leave_bodies(struct network_table *table);
-/* Reads bodies that were too long for their event from here on; ctx lives as long as the table is added to. */
+/* Reads bodies that lie beside their event from here on; ctx lives as long as the table is added to. */
 void network_table_read_bodies(struct network_table *table, network_body_fn read, void *ctx);
 void network_table_add(struct network_table *table, const struct event *ev);
 

@@ -97,7 +97,7 @@ def test_websocket_and_its_messages(online, world):
 	assert run.out == "b'HTTP/1.1 101'\nb'\\x81\\x04late' 70016\n" * 2, run
 	upgrades = run.record.events('net.http')
 	assert [(x['upgrade'], x['status']) for x in upgrades] == [('websocket', 101)] * 2
-	messages = run.record.events('net.ws')
+	messages = [message for entry in run.record.json('net') for message in entry.get('messages', ())]
 	for flow in (x['flow'] for x in upgrades):
 		for direction in ('out', 'in'):
 			mine = [(m['opcode'], m['bytes'], m['body'][:4]) for m in messages

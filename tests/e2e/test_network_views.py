@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the record says of the network, and every view made of it, against what the server itself saw."""
+import base64
 import hashlib
 import json
 import os
 import pathlib
 import re
 
+import jsonschema
 import pytest
 
 TOKEN = 'ghp_' + 'Ab1' * 12
@@ -157,7 +159,7 @@ def kept_text(online, run):
 
 REQUEST_WITH_SECRETS = f'''
 import urllib.request as u
-u.urlopen(u.Request('http://allowed.test/s?access_token=urlhunter22', b'{{"password": "bodyhunter22", "t": "{TOKEN}"}}', {{
+u.urlopen(u.Request('http://allowed.test/s?access_token=urlhunter22', b'{{"password": "bodyhunter22", "t": "{TOKEN}"}}'.ljust(2000), {{
 	'Authorization': 'Bearer headhunter22', 'Cookie': 'sid=cookiehunter22', 'X-Api-Key': 'keyhunter22'}})).read()
 '''
 
@@ -171,6 +173,7 @@ def test_credentials_are_redacted(online, world):
 	for secret in ('urlhunter22', 'bodyhunter22', 'headhunter22', 'cookiehunter22', 'keyhunter22', TOKEN):
 		assert secret not in text, secret
 	request, = requests(run)
+	assert 'body_blob' in run.record.events('net.http')[0], 'too long for its event'
 	assert re.fullmatch(r'Bearer \[redacted #[0-9a-f]{6}\]', request['headers']['authorization'])
 	assert re.fullmatch(r'\[redacted #[0-9a-f]{6}\]', request['headers']['cookie'])
 	assert re.search(r'"password": "\[redacted #', request['body'])
@@ -184,6 +187,26 @@ def test_raw_record_keeps_credentials(online, world):
 	assert request['headers']['authorization'] == 'Bearer headhunter22' and TOKEN in request['body']
 
 
+def needs(*names, **types):
+	return {'type': 'object', 'properties': {name.rstrip('_'): kind for name, kind in types.items()}, 'required': [*names]}
+
+
+TEXT, NUMBER, TIME = {'type': 'string'}, {'type': 'integer', 'minimum': -1}, {'type': 'number', 'minimum': 0}
+PAIRS = {'type': 'array', 'items': needs('name', 'value', name=TEXT, value=TEXT)}
+MESSAGE = {'httpVersion': TEXT, 'cookies': PAIRS, 'headers': PAIRS, 'headersSize': NUMBER, 'bodySize': NUMBER}
+# What version 1.2 of the format asks for.
+HAR = needs('log', log=needs('version', 'creator', 'entries', version=TEXT, creator=needs('name', 'version', name=TEXT, version=TEXT),
+	pages={'type': 'array', 'maxItems': 0}, entries={'type': 'array', 'items': needs(
+		'startedDateTime', 'time', 'request', 'response', 'cache', 'timings',
+		startedDateTime={'type': 'string', 'pattern': '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$'}, time=TIME,
+		serverIPAddress=TEXT, connection=TEXT, comment=TEXT, cache={'type': 'object'},
+		timings=needs('send', 'wait', 'receive', send=TIME, wait=TIME, receive=TIME),
+		request=needs('method', 'url', 'queryString', *MESSAGE, method=TEXT, url={'type': 'string', 'pattern': '^https?://'},
+			queryString=PAIRS, postData=needs('mimeType', mimeType=TEXT, text=TEXT, params={'type': 'array'}), **MESSAGE),
+		response=needs('status', 'statusText', 'content', 'redirectURL', *MESSAGE, status=NUMBER, statusText=TEXT,
+			redirectURL=TEXT, content=needs('size', 'mimeType', size=NUMBER, mimeType=TEXT, text=TEXT, encoding=TEXT), **MESSAGE))}))
+
+
 def test_har(online, world):
 	run = online.sh('''curl -sS 'http://allowed.test/har?a=b%20c' -d hello -o /dev/null
 head -c 200000 /dev/zero | tr '\\0' x > big; curl -sS http://allowed.test/put -T big -o /dev/null''', options=allow(world, 'allowed.test'))
@@ -195,6 +218,7 @@ head -c 200000 /dev/zero | tr '\\0' x > big; curl -sS http://allowed.test/put -T
 	assert (first['response']['status'], first['serverIPAddress']) == (200, '203.0.113.10')
 	assert second['request']['bodySize'] == 200000 and second['request']['postData']['text'] == 'x' * 65536
 	assert second['request']['postData']['_truncated'] is True
+	jsonschema.Draft202012Validator(HAR).validate({'log': log})
 	for entry in log['entries']:
 		assert entry['time'] == sum(entry['timings'].values()) and entry['cache'] == {}
 	request = requests(run)[1]
@@ -202,32 +226,103 @@ head -c 200000 /dev/zero | tr '\\0' x > big; curl -sS http://allowed.test/put -T
 	assert request['body_sha256'] == hashlib.sha256(b'x' * 200000).hexdigest()
 
 
+def folder_of(online, run):
+	return online.state / 'records' / run.record.id / 'bodies'
+
+
+def sha256(text):
+	return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+def verified(online, run, ok):
+	done = online.call('verify', run.record.id)
+	assert done.code == (0 if ok else 1), done
+	return done.out
+
+
 def test_big_bodies_are_kept_beside(online, world):
-	"""What is longer than a line should be lies in bodies/ under its hash."""
+	"""What is longer than a line should be lies in bodies/ under its hash; views read it back, and say where they cannot."""
 	run = online.sh('head -c 200000 /dev/zero | tr "\\0" x > big; curl -sS http://allowed.test/put -T big -o /dev/null',
 		options=(*allow(world, 'allowed.test'), '--body-limit', '1M'))
 	request, = requests(run)
 	text = 'x' * 200000
-	digest = hashlib.sha256(text.encode()).hexdigest()
-	blob = online.state / 'records' / run.record.id / 'bodies' / digest
+	blob = folder_of(online, run) / sha256(text)
 	assert request['body'] == text and not request['body_truncated'] and request['body_bytes'] == 200000
 	event, = run.record.events('net.http')
-	assert event['body'] == text[:65536] and event['body_truncated'] and event['body_blob'] == digest
-	assert blob.read_text() == text and os.stat(blob).st_mode & 0o777 == 0o600
+	assert 'body' not in event and 'body_truncated' not in event and event['body_blob'] == blob.name == event['body_sha256']
+	assert (event['body_encoding'], event['request_bytes']) == ('utf8', 200000)
+	assert blob.read_text() == text and os.stat(blob).st_mode & 0o777 == 0o600 and os.stat(blob.parent).st_mode & 0o777 == 0o700
 	har, = run.record.json('export', '--har')['log']['entries']
 	assert har['request']['postData']['text'] == text
-	assert online.call('verify', run.record.id).code == 0
+	verified(online, run, True)
 	blob.write_text('changed')
-	assert f'bodies/{digest} was changed' in online.call('verify', run.record.id).out
-	blob.unlink()
-	assert f'bodies/{digest} is missing' in online.call('verify', run.record.id).out
+	assert f'bodies/{blob.name} was changed' in verified(online, run, False)
 	request, = requests(run)
-	assert request['body'] == text[:65536] and request['body_truncated']
+	assert request['body'] is None and request['body_changed'] and 'body_gone' not in request
+	blob.unlink()
+	assert f'bodies/{blob.name} is missing' in verified(online, run, False)
+	request, = requests(run)
+	assert request['body'] is None and request['body_gone'] and request['body_sha256'] == blob.name
+	har, = run.record.json('export', '--har')['log']['entries']
+	assert har['request']['postData']['_gone'] and 'text' not in har['request']['postData']
 	assert online.call('rm', '--record', run.record.id).code == 0 and not blob.parent.parent.exists()
 
 
+def test_cut_bodies_keep_head_and_tail(online, world):
+	(online.cwd / 'send.py').write_text('''
+import urllib.request as u
+text = ''.join('%06d,' % i for i in range(30000)).encode()
+u.urlopen(u.Request('http://allowed.test/numbers', text)).read()
+u.urlopen(u.Request('http://allowed.test/bytes', bytes(range(256)) * 1000)).read()
+''')
+	run = online.run('/usr/bin/python3', str(online.cwd / 'send.py'), options=allow(world, 'allowed.test'))
+	assert run.code == 0, run
+	text, data = ''.join('%06d,' % i for i in range(30000)), bytes(range(256)) * 1000
+	numbers, octets = requests(run)
+	assert numbers['body'] == text[:65536] and numbers['body_tail'] == text[-16384:]
+	assert (numbers['body_truncated'], numbers['body_bytes'], numbers['request_bytes']) == (True, len(text), len(text))
+	assert numbers['body_sha256'] == sha256(text) and numbers['body_encoding'] == 'utf8'
+	assert base64.b64decode(octets['body']) == data[:65536] and base64.b64decode(octets['body_tail']) == data[-16384:]
+	assert (octets['body_truncated'], octets['body_encoding']) == (True, 'base64')
+	assert {path.name for path in folder_of(online, run).iterdir()} == {sha256(part)
+		for whole in (text, data) for part in (whole[:65536], whole[-16384:])}
+	har = run.record.json('export', '--har')['log']['entries']
+	assert har[0]['request']['postData']['_tail'] == text[-16384:]
+	verified(online, run, True)
+
+
+def test_bodies_that_were_taken_away(online, world):
+	"""The record stays as it was signed, and verify says what is missing and that somebody did it."""
+	script = 'head -c 3000 /dev/zero | tr "\\0" y > big; curl -sS http://allowed.test/ -d @big -o /dev/null'
+	run = online.sh(script, options=allow(world, 'allowed.test'))
+	assert online.call('rm', '--bodies', run.record.id).code == 0
+	assert not folder_of(online, run).exists()
+	assert '1 body no longer there (taken away, as the ledger says)' in verified(online, run, True)
+	told = run.record.json('verify')
+	assert (told['intact'], told['bodies_gone'], told['bodies_removed'], told['findings']) == (True, 1, True, [])
+	assert '"act":"remove-bodies"' in (online.state / 'ledger.jsonl').read_text()
+	request, = requests(run)
+	assert request['body'] is None and request['body_gone']
+	other = online.sh(script, options=allow(world, 'allowed.test'))
+	(folder_of(online, other) / sha256('y' * 3000)).unlink()
+	assert 'is missing' in verified(online, other, False)
+
+
+def test_bodies_that_cannot_be_kept_are_told(online, world):
+	box = online.create('--trace', *allow(world, 'allowed.test'))
+	try:
+		(online.state / 'records' / box.id / 'bodies').write_text('in the way')
+		run = box.sh('head -c 3000 /dev/zero > big; for i in 1 2; do curl -sS http://allowed.test/$i -T big -o /dev/null; done')
+		assert run.code == 0, run
+		assert [(request['body'], request['body_truncated'], request['body_bytes']) for request in requests(run)] == [
+			(None, True, 3000)] * 2
+		blind, = box.record.events('trace.blind')
+		assert blind['reason'].startswith('bodies of requests, answers or messages are not kept') and blind['source_lost'] == 'network'
+	finally:
+		box.remove()
+
+
 def test_events_fit_the_schema(online, world):
-	import jsonschema
 	schema = json.loads((pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'events.schema.json').read_text())
 	validator = jsonschema.Draft202012Validator(schema)
 	run = online.py('''
@@ -361,6 +456,32 @@ def test_websocket_messages(online, world):
 	har, = run.record.json('export', '--har')['log']['entries']
 	assert [message['data'] for message in har['_webSocketMessages'] if message['opcode'] == 1] == ['hello', 'hello']
 	assert {entry['op'] for entry in world.log('ws')} == {1, 2, 8}
+
+
+def test_long_messages_lie_beside(online, world):
+	run = online.py(WEBSOCKET.replace("frame(1, b'hello')); s.recv(99)", "frame(1, b'm' * 3000)); s.recv(3004, socket.MSG_WAITALL)"),
+		options=allow(world, 'allowed.test'))
+	assert run.out == 'HTTP/1.1 101\n', run
+	told = [(message['direction'], message['bytes'], message['body'], message['body_truncated'])
+		for message in net(run)['allowed.test', 80, 'tcp']['messages'] if message['opcode'] == 1]
+	assert told == [('out', 3000, 'm' * 3000, False), ('in', 3000, 'm' * 3000, False)]
+	assert [event.get('body') for event in run.record.events('net.ws') if event['opcode'] == 1] == [None, None]
+	assert [path.name for path in folder_of(online, run).iterdir()] == [sha256('m' * 3000)]
+	har, = run.record.json('export', '--har')['log']['entries']
+	assert [len(message['data']) for message in har['_webSocketMessages'] if message['opcode'] == 1] == [3000, 3000]
+
+
+def test_answers_where_they_are_recorded(online, world):
+	run = online.sh('curl -sS http://allowed.test/bytes/100000 -o /dev/null',
+		options=(*allow(world, 'allowed.test'), '--record-responses'))
+	request, = requests(run)
+	assert (request['response_bytes'], request['response_body_truncated']) == (100000, True)
+	head, tail = (base64.b64decode(text) if request['response_body_encoding'] == 'base64' else text.encode()
+		for text in (request['response_body'], request['response_body_tail']))
+	assert (len(head), len(tail)) == (65536, 16384) and request['response_body_sha256']
+	assert {path.name for path in folder_of(online, run).iterdir()} == {sha256(head), sha256(tail)}
+	har, = run.record.json('export', '--har')['log']['entries']
+	assert har['response']['content']['size'] == 100000 and har['response']['content']['_truncated']
 
 
 def test_followed_while_it_runs(online, world):

@@ -28,5 +28,6 @@ def test_the_document_tells_every_kind():
 
 
 def test_the_document_tells_every_field():
-	implied = {'response_body', 'response_body_encoding', 'response_body_truncated', 'response_body_sha256', 'response_body_blob'}
+	implied = {'response_body', 'response_body_encoding', 'response_body_truncated', 'response_body_sha256', 'response_body_blob',
+		'response_body_tail_blob'}
 	assert {name for name in FIELDS - implied if not re.search(rf'`{name}`', DOCUMENT)} == set()

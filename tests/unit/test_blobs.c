@@ -57,7 +57,8 @@ static struct record *create(const struct place *place, bool raw)
 		.meta = slice_of("{}"),
 		.owner_uid = geteuid(),
 		.owner_gid = getegid(),
-		.raw = raw};
+		.raw = raw,
+		.blobs_max = 100};
 	struct record *record = NULL;
 	struct err err = {0};
 
@@ -68,7 +69,7 @@ static struct record *create(const struct place *place, bool raw)
 
 static void put(struct record *record, const char *text, char ret_sha256[DIGEST_HEX_SIZE])
 {
-	assert_int_equal(record_blob_put(record, text, strlen(text), ret_sha256), 0);
+	assert_int_equal(record_blob_put(record, slice_of(text), RECORD_BLOB_WHOLE, ret_sha256), 0);
 }
 
 static void emit_request(struct record *record, const char *body_blob, const char *response_blob)
@@ -101,6 +102,14 @@ static struct reader *open_reader(const struct place *place)
 	return reader;
 }
 
+static void write_over(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+}
+
 static void test_kept_once_and_read_back(void **state)
 {
 	struct place *place = *state;
@@ -131,6 +140,12 @@ static void test_kept_once_and_read_back(void **state)
 	assert_string_equal(text.p, "hello");
 	assert_int_equal(reader_blob(reader, ev->body_blob, 3, &text), -EFBIG);
 	assert_int_equal(reader_blob(reader, slice_of("../meta.json"), 100, &text), -EINVAL);
+	write_over(path, "other");
+	str_reset(&text);
+	assert_int_equal(reader_blob(reader, ev->body_blob, 100, &text), -EBADMSG);
+	assert_int_equal(text.len, 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(reader_blob(reader, ev->body_blob, 100, &text), -ENOENT);
 }
 
 /* The event names what was sent, the record what it kept. */
@@ -184,14 +199,73 @@ static void test_a_name_without_blob_is_left_out(void **state)
 	reader = open_reader(place);
 	ev = next(reader);
 	assert_false(event_has(ev, body_blob));
+	assert_true(event_has(ev, body_truncated));
 	assert_true(event_has(ev, response_body_blob));
+	assert_false(event_has(ev, response_body_truncated));
 	assert_false(event_has(next(reader), body_blob));
 }
 
-/* Whether verify finds that, and how many times it names the folder at all. */
-static void check_finds(const struct place *place, const char *want)
+/* As many bytes as the record may have, and what is there already; then nothing more. */
+static void test_bounded(void **state)
 {
-	const struct verify_options options = {0};
+	struct place *place = *state;
+	scoped(record) struct record *record = create(place, false);
+	char text[61] = {0}, name[DIGEST_HEX_SIZE], second[DIGEST_HEX_SIZE];
+
+	memset(text, 'a', 60);
+	put(record, text, name);
+	text[0] = 'b';
+	assert_int_equal(
+		record_blob_put(record, slice_of(text), RECORD_BLOB_WHOLE, second), -EDQUOT);
+	text[0] = 'a';
+	put(record, text, second);
+	assert_string_equal(name, second);
+	text[40] = '\0';
+	put(record, text, second);
+	assert_int_equal(
+		record_blob_put(record, slice_of("c"), RECORD_BLOB_WHOLE, second), -EDQUOT);
+}
+
+/* Of a body that was cut: what is left of a secret at the cut goes too. */
+static void test_secrets_at_a_cut(void **state)
+{
+	static const struct {
+		enum record_blob_part part;
+		const char *sent, *kept;
+	} rows[] = {
+		{RECORD_BLOB_HEAD, "key ghp_0123456", "key [redacted #"},
+		{RECORD_BLOB_TAIL, "0123456789abcdefXYZ, next", "[redacted #"},
+		{RECORD_BLOB_WHOLE, "key ghp_0123456", NULL},
+		{RECORD_BLOB_HEAD, "some words at last", NULL},
+	};
+	struct place *place = *state;
+	scoped(record) struct record *record = create(place, false);
+	scoped(reader) struct reader *reader = open_reader(place);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		scoped_str struct str text = {0};
+		char name[DIGEST_HEX_SIZE];
+
+		assert_int_equal(
+			record_blob_put(record, slice_of(rows[i].sent), rows[i].part, name), 0);
+		assert_int_equal(reader_blob(reader, slice_of(name), 100, &text), 0);
+		if (rows[i].kept)
+			assert_int_equal(strncmp(text.p, rows[i].kept, strlen(rows[i].kept)), 0);
+		else
+			assert_string_equal(text.p, rows[i].sent);
+	}
+}
+
+static int answer(void *ctx)
+{
+	return *(int *)ctx;
+}
+
+/* Whether verify finds that, and how many times it names the folder at all. removed: what it is told of bodies that were
+ * taken away. */
+static void check_finds(const struct place *place, int removed, const char *want)
+{
+	const struct verify_options options = {.are_bodies_removed = answer, .ctx = &removed};
 	struct verify_result result = {0};
 	struct err err = {0};
 
@@ -201,6 +275,8 @@ static void check_finds(const struct place *place, const char *want)
 		fail_msg("wanted '%s' in: %s", want, result.findings.p);
 	if (!want && strstr(result.findings.p, "bodies/"))
 		fail_msg("not wanted: %s", result.findings.p);
+	assert_int_equal(result.bodies_removed, removed > 0);
+	assert_int_equal(result.bodies_gone, removed ? 2 : 0);
 	verify_result_done(&result);
 }
 
@@ -208,23 +284,29 @@ static void test_verify_looks_at_them(void **state)
 {
 	struct place *place = *state;
 	scoped(record) struct record *record = create(place, false);
-	scoped_mem char *path = NULL, *changed = NULL, *missing = NULL;
-	char one[DIGEST_HEX_SIZE];
-	int fd;
+	scoped_mem char *path = NULL, *changed = NULL, *missing = NULL, *folder = NULL;
+	char one[DIGEST_HEX_SIZE], two[DIGEST_HEX_SIZE];
+	struct event ev = {.kind = EVENT_NET_WS, .guest_ns = 5, .wall_ms = 6};
 
 	put(record, "hello", one);
-	emit_request(record, one, NULL);
+	put(record, "world", two);
+	event_set_text(&ev, body_blob, one);
+	event_set_text(&ev, body_tail_blob, two);
+	assert_int_equal(record_emit(record, &ev, NULL), 0);
 	record_free(take(&record));
-	check_finds(place, NULL);
-	path = mem_printf("%s/bodies/%s", place->dir, one);
-	changed = mem_printf("bodies/%s was changed", one);
-	missing = mem_printf("bodies/%s is missing", one);
-	fd = open(path, O_WRONLY);
-	assert_int_equal(write(fd, "H", 1), 1);
-	close(fd);
-	check_finds(place, changed);
+	check_finds(place, 0, NULL);
+	path = mem_printf("%s/bodies/%s", place->dir, two);
+	changed = mem_printf("bodies/%s was changed", two);
+	missing = mem_printf("bodies/%s is missing", two);
+	write_over(path, "W");
+	check_finds(place, 0, changed);
 	assert_int_equal(unlink(path), 0);
-	check_finds(place, missing);
+	check_finds(place, 0, missing);
+	folder = mem_printf("%s/bodies", place->dir);
+	path_remove_all(AT_FDCWD, folder);
+	check_finds(place, 0, missing);
+	check_finds(place, 1, NULL);
+	check_finds(place, -EACCES, NULL);
 }
 
 int main(void)
@@ -233,6 +315,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_kept_once_and_read_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_secrets_are_taken_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_raw_keeps_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_secrets_at_a_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_name_without_blob_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_verify_looks_at_them, set_up, tear_down)};

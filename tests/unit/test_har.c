@@ -41,22 +41,22 @@ static const char *const events[] = {
 	"{\"seq\":5,\"kind\":\"net.ws\",\"wall_ms\":1795961402800,\"flow\":9,\"direction\":\"in\","
 	"\"opcode\":1,"
 	"\"bytes\":1,\"body\":\"?\",\"body_encoding\":\"utf8\"}",
-	"{\"seq\":6,\"kind\":\"net.http\",\"wall_ms\":1795961403000,\"protocol\":\"http/"
-	"1.1\",\"method\":\"PUT\","
-	"\"url\":\"http://a.test/"
-	"big\",\"body\":\"head\",\"body_encoding\":\"utf8\",\"body_truncated\":true,"
-	"\"body_bytes\":6,\"body_blob\":\"there\",\"response_body\":\"half\",\"response_body_"
-	"encoding\":\"utf8\","
-	"\"response_body_truncated\":true,\"response_body_blob\":\"gone\",\"error\":\"reset "
-	"\\u001b\"}",
+	"{\"seq\":6,\"kind\":\"net.http\",\"wall_ms\":1795961403000,\"protocol\":\"http/1.1\","
+	"\"method\":\"PUT\",\"url\":\"http://a.test/big\",\"body_encoding\":\"utf8\","
+	"\"body_truncated\":true,\"body_bytes\":60,\"request_bytes\":50,\"body_blob\":\"there\","
+	"\"body_tail_blob\":\"tail\",\"response_body_encoding\":\"utf8\","
+	"\"response_body_blob\":\"gone\",\"error\":\"reset \\u001b\"}",
 	"{\"seq\":7,\"kind\":\"net.connect\",\"wall_ms\":1,\"address\":\"203.0.113.1\",\"port\":1}",
 };
 
 static int blob(void *ctx, struct slice sha256, struct str *out)
 {
-	if (!slice_is(sha256, "there"))
-		return -ENOENT;
-	str_add(out, "whole\xff", 6);
+	if (slice_is(sha256, "tail"))
+		str_puts(out, "end");
+	else if (slice_is(sha256, "there"))
+		str_add(out, "head\xff", 5);
+	else
+		return slice_is(sha256, "other") ? -EBADMSG : -ENOENT;
 	return 0;
 }
 
@@ -140,22 +140,32 @@ static void test_messages(void **state)
 	json_decref(root);
 }
 
-/* A body that was cut is taken from its blob; where that is gone, the head stands and says so. */
+static json_int_t number(const json_t *object, const char *outer, const char *key)
+{
+	return json_integer_value(json_object_get(json_object_get(object, outer), key));
+}
+
+static bool flag(const json_t *object, const char *outer, const char *part, const char *key)
+{
+	return json_is_true(
+		json_object_get(json_object_get(json_object_get(object, outer), part), key));
+}
+
+/* A body that lies beside is read back, with its end where it was cut; one that is gone says so. */
 static void test_blobs(void **state)
 {
 	json_t *root = make(NULL);
 	const json_t *put = entry(root, 2);
 
-	assert_string_equal(text(put, "request/postData/text"), "d2hvbGX/");
+	assert_string_equal(text(put, "request/postData/text"), "aGVhZP8=");
+	assert_string_equal(text(put, "request/postData/_tail"), "ZW5k");
 	assert_string_equal(text(put, "request/postData/_encoding"), "base64");
-	assert_null(json_object_get(
-		json_object_get(json_object_get(put, "request"), "postData"), "_truncated"));
-	assert_string_equal(text(put, "response/content/text"), "half");
-	assert_true(json_is_true(json_object_get(
-		json_object_get(json_object_get(put, "response"), "content"), "_truncated")));
-	assert_int_equal(
-		json_integer_value(json_object_get(json_object_get(put, "request"), "bodySize")),
-		6);
+	assert_true(flag(put, "request", "postData", "_truncated"));
+	assert_false(flag(put, "request", "postData", "_gone"));
+	assert_string_equal(text(put, "response/content/text"), "(none)");
+	assert_true(flag(put, "response", "content", "_gone"));
+	assert_int_equal(number(put, "request", "bodySize"), 50);
+	assert_int_equal(number(entry(root, 0), "request", "bodySize"), 0);
 	assert_string_equal(text(put, "comment"), "reset \x1b");
 	json_decref(root);
 }

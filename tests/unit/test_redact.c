@@ -112,30 +112,83 @@ static const struct {
 	{"PASSWORD=\"", "="},
 };
 
+/* '#' for each mark. */
+static void check_redacted(const char *in, bool found, const struct str *out, const char *want)
+{
+	scoped_str struct str plain = {0};
+	const char *p = out->p;
+
+	for (; found && *p; p++) {
+		if (strncmp(p, "[redacted #", 11) == 0) {
+			str_putc(&plain, '#');
+			p += 17;
+			assert_int_equal(*p, ']');
+		} else {
+			str_putc(&plain, *p);
+		}
+	}
+	if (strcmp(want, "=") == 0 ? found : !found || strcmp(plain.p, want) != 0)
+		fail_msg("'%s' gave '%s'", in, found ? plain.p : "=");
+	if (found && strstr(in, "hunter2"))
+		assert_null(strstr(out->p, "hunter2"));
+}
+
 static void test_text(void **state)
 {
 	scoped(redact) struct redact *redact = redact_new("sb_1");
 
 	for (size_t i = 0; i < sizeof(text_cases) / sizeof(text_cases[0]); i++) {
-		scoped_str struct str out = {0}, plain = {0};
+		scoped_str struct str out = {0};
 		bool found = redact_text(redact, slice_of(text_cases[i].in), &out);
-		const char *p = out.p;
 
-		for (; found && *p; p++) {
-			if (strncmp(p, "[redacted #", 11) == 0) {
-				str_putc(&plain, '#');
-				p += 17;
-				assert_int_equal(*p, ']');
-			} else {
-				str_putc(&plain, *p);
-			}
-		}
-		if (strcmp(text_cases[i].want, "=") == 0
-				? found
-				: !found || strcmp(plain.p, text_cases[i].want) != 0)
-			fail_msg("'%s' gave '%s'", text_cases[i].in, found ? plain.p : "=");
-		if (found && strstr(text_cases[i].in, "hunter2"))
-			assert_null(strstr(out.p, "hunter2"));
+		check_redacted(text_cases[i].in, found, &out, text_cases[i].want);
+	}
+}
+
+/* The end of a text that is cut behind, or the beginning of one that is cut before. */
+static void test_cut(void **state)
+{
+	static const struct {
+		bool is_tail;
+		const char *in, *want;
+	} cases[] = {
+		{false, "a ghp_01234567", "a #"},
+		{false, "a ghp_0", "="},
+		{false, "a=\"sk-proj-AbcdefghijKlmnop", "a=\"#"},
+		{false, "\"password\": \"hunter2", "\"password\": \"#"},
+		{false, "token=hunter2hunter2", "token=#"},
+		{false, "some words, understandably", "="},
+		{false, "numbers 1234567890123", "="},
+		{false, "hunter2abc is not at the end", "="},
+		{false, "", "="},
+		{false, "-----BEGIN PRIVATE KEY-----\nMIIhunter2\nMII",
+			"-----BEGIN PRIVATE KEY-----#"},
+		{true, "0123456789abcdef, b", "#, b"},
+		{true, "hunter2hunter2\", \"api_key\": \"hunter2\"", "#\", \"api_key\": \"#\""},
+		{true, "KlmnopqrstuvwxyzAbcde", "#"},
+		{true, "and so on hunter3hunter3", "="},
+		{true, "MIIEhunter2hunter2\nMIIhunter2\n-----END RSA PRIVATE KEY-----\nb",
+			"#-----END RSA PRIVATE KEY-----\nb"},
+		{true, "a\n-----END CERTIFICATE-----\nb", "="},
+		{true, "a\n-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\nb",
+			"a\n-----BEGIN PRIVATE KEY-----#-----END PRIVATE KEY-----\nb"},
+	};
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+	char data[5001];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped_str struct str out = {0};
+		bool found = redact_text_cut(redact, slice_of(cases[i].in), cases[i].is_tail, &out);
+
+		check_redacted(cases[i].in, found, &out, cases[i].want);
+	}
+	for (size_t i = 0; i < sizeof(data) - 1; i++)
+		data[i] = "aB3"[i % 3];
+	data[sizeof(data) - 1] = '\0';
+	for (int tail = 0; tail < 2; tail++) {
+		scoped_str struct str out = {0};
+
+		assert_false(redact_text_cut(redact, slice_of(data), tail, &out));
 	}
 }
 
@@ -339,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_headers),
 		cmocka_unit_test(test_bodies),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_fingerprint),
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_raw),
