@@ -278,6 +278,7 @@ static void on_message(void *arg, const struct http_message *message)
 	event_set(&ev, bytes, (event_int)message->body.seen);
 	event_set_text(&ev, url, message->url);
 	bridge_body_tell(&body, &ev);
+	event_set_text(&ev, error, message->error);
 	channel_event(bridge->gw->channel, bridge->head.owner.cgroup, &ev);
 	bridge_body_done(&body);
 }

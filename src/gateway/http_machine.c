@@ -229,13 +229,13 @@ static void machine_free(void *self)
 
 	if (!m)
 		return;
+	http_upgrade_done(m);
 	if (m->pair) {
 		if (!m->pair->turn.error)
 			m->pair->turn.error = "the connection was broken off";
 		http_turn_report(&m->pair->turn);
 		http_machine_drop_pair(m);
 	}
-	http_upgrade_done(m);
 	for (int i = 0; i < MACHINE_SIDES; i++) {
 		str_done(&m->out[i].bytes);
 		str_done(&m->head[i]);

@@ -99,6 +99,7 @@ struct http_message { /* of a WebSocket */
 	int opcode;      /* of its first frame */
 	bool compressed; /* permessage-deflate: the bytes are as they came */
 	struct http_copy_view body;
+	const char *error; /* NULL: it came to its end */
 };
 
 struct http_misuse {

@@ -34,7 +34,8 @@ struct http_pair {
 struct http_ws_side {
 	struct ws_reader reader;
 	struct http_copy message, control;
-	int opcode; /* of the message */
+	int opcode;                  /* of the message */
+	bool in_message, in_control; /* it has begun and is not told of yet */
 	bool compressed;
 };
 

@@ -34,28 +34,45 @@ void http_upgrade_begin(struct http_machine *m)
 			.from_client = i == MACHINE_CLIENT, .may_compress = may_compress};
 }
 
+/* error: NULL for a whole one. */
+static void report(struct http_machine *m, enum machine_side from, struct http_copy *copy,
+	int opcode, const char *error)
+{
+	struct http_message message = {.url = m->pair->turn.url.p,
+		.from = from,
+		.opcode = opcode,
+		.compressed = opcode < WS_CLOSE && m->ws[from].compressed,
+		.error = error};
+
+	copy->whole = !error;
+	http_copy_view(copy, &message.body);
+	m->setup.hooks->on_message(m->setup.arg, &message);
+	http_copy_done(copy);
+}
+
+/* What never ended was sent all the same. */
+static void report_rest(struct http_machine *m, enum machine_side from)
+{
+	static const char error[] = "it was not finished";
+	struct http_ws_side *side = &m->ws[from];
+
+	if (side->in_message)
+		report(m, from, &side->message, side->opcode, error);
+	if (side->in_control)
+		report(m, from, &side->control, (int)side->reader.frame.opcode, error);
+}
+
 void http_upgrade_done(struct http_machine *m)
 {
+	for (enum machine_side from = MACHINE_CLIENT; m->ws && m->pair && from < MACHINE_SIDES;
+		from++)
+		report_rest(m, from);
 	for (int i = 0; m->ws && i < MACHINE_SIDES; i++) {
 		http_copy_done(&m->ws[i].message);
 		http_copy_done(&m->ws[i].control);
 	}
 	free(m->ws);
 	m->ws = NULL;
-}
-
-static void report(
-	struct http_machine *m, enum machine_side from, struct http_copy *copy, int opcode)
-{
-	struct http_message message = {.url = m->pair->turn.url.p,
-		.from = from,
-		.opcode = opcode,
-		.compressed = opcode < WS_CLOSE && m->ws[from].compressed};
-
-	copy->whole = true;
-	http_copy_view(copy, &message.body);
-	m->setup.hooks->on_message(m->setup.arg, &message);
-	http_copy_done(copy);
 }
 
 static void begin_frame(struct http_machine *m, enum machine_side from)
@@ -66,8 +83,10 @@ static void begin_frame(struct http_machine *m, enum machine_side from)
 	ws_add_head(&m->out[machine_other(from)].bytes, frame);
 	if (ws_is_control(frame->opcode)) {
 		init_copy(m, &side->control);
+		side->in_control = true;
 	} else if (frame->opcode != WS_CONTINUATION) {
 		init_copy(m, &side->message);
+		side->in_message = true;
 		side->opcode = frame->opcode;
 		side->compressed = frame->compressed;
 	}
@@ -78,10 +97,13 @@ static void end_frame(struct http_machine *m, enum machine_side from)
 	struct http_ws_side *side = &m->ws[from];
 	const struct ws_frame *frame = &side->reader.frame;
 
-	if (ws_is_control(frame->opcode))
-		report(m, from, &side->control, (int)frame->opcode);
-	else if (frame->fin)
-		report(m, from, &side->message, side->opcode);
+	if (ws_is_control(frame->opcode)) {
+		report(m, from, &side->control, (int)frame->opcode, NULL);
+		side->in_control = false;
+	} else if (frame->fin) {
+		report(m, from, &side->message, side->opcode, NULL);
+		side->in_message = false;
+	}
 }
 
 static void break_off(struct http_machine *m, const char *why)

@@ -183,6 +183,7 @@ void network_request_message_json(
 	write_more(&j, ev, EVENT_F_body_sha256);
 	write_names(&j, NETWORK_BODY_SENT, ev);
 	write_more(&j, ev, EVENT_F_url);
+	write_more(&j, ev, EVENT_F_error);
 	write_who(&j, ev);
 	jsonw_object_end(&j);
 }

@@ -105,6 +105,36 @@ def test_websocket_and_its_messages(online, world):
 			assert mine == [(1, 70000, 'xxxx'), (9, 4, 'ping'), (1, 4, 'late')]
 
 
+UNFINISHED = '''
+import base64, os, socket, struct
+def frame(op, data, end=True):
+	key = os.urandom(4)
+	return bytes([128 * end + op, 128 + len(data)]) + key + bytes(byte ^ key[i % 4] for i, byte in enumerate(data))
+for chunks in ([frame(1, b'first', False), frame(0, b', and more', False)], [frame(2, b'half of a frame')[:-7]],
+	[frame(1, b'around', False), frame(9, b'a ping')[:-4]], [frame(1, b'before', False), frame(1, b'what is wrong')]):
+	sock = socket.create_connection(('allowed.test', 80))
+	sock.sendall(b'GET /ws HTTP/1.1\\r\\nHost: allowed.test\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n'
+		b'Sec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: ' + base64.b64encode(bytes(16)) + b'\\r\\n\\r\\n')
+	print(sock.recv(999)[9:12].decode())
+	for chunk in chunks:
+		sock.sendall(chunk)
+	sock.close()
+'''
+
+
+def test_websocket_messages_that_never_end(online, world):
+	"""They have left all the same."""
+	run = online.py(UNFINISHED, options=allow(world, 'allowed.test'))
+	assert run.lines == ['101'] * 4, run
+	told = [(event['opcode'], event['body'], event.get('error')) for event in run.record.events('net.ws')
+		if event['direction'] == 'out']
+	error = 'it was not finished'
+	assert told == [(1, 'first, and more', error), (2, 'half of ', error), (1, 'around', error), (9, 'a ', error),
+		(1, 'before', error)]
+	messages = [message for entry in run.record.json('net') for message in entry['messages']]
+	assert [message['error'] for message in messages if message['direction'] == 'out'] == [error] * 5
+
+
 RAW = '''
 import socket, sys
 for port, text in ((80, b'CONNECT denied.test:443 HTTP/1.1\\r\\nHost: denied.test:443\\r\\n\\r\\n'),

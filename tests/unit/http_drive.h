@@ -92,6 +92,8 @@ static inline void http_drive_on_message(void *arg, const struct http_message *m
 	str_printf(&d->log, "message %s %s %d%s", m->url, m->from == MACHINE_CLIENT ? "out" : "in",
 		m->opcode, m->compressed ? "z" : "");
 	http_drive_copy(&d->log, "body", &m->body);
+	if (m->error)
+		str_printf(&d->log, " error=%s", m->error);
 	str_putc(&d->log, '\n');
 }
 
