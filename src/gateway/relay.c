@@ -147,7 +147,7 @@ static int drain(struct relay *relay, int sink)
 	n = splice(
 		relay->pipe[0], NULL, sink, NULL, relay->left, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 	if (n < 0)
-		return errno == EAGAIN ? 0 : -errno;
+		return errno == EAGAIN ? 0 : sink_error(relay);
 	relay->left -= (size_t)n;
 	relay->bytes += (uint64_t)n;
 	return n > 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -602,6 +603,34 @@ static void test_relay_holds_little(void **state)
 	ends_close(&ends);
 }
 
+/* Whose failure it was, by copying and by pipe. */
+static void test_relay_says_who_failed(void **state)
+{
+	for (size_t before = 0; before <= 2u << 20; before += 2u << 20) {
+		struct relay_pool pool = {.chunk = chunk, .chunk_len = sizeof(chunk)};
+		struct relay relay = {0};
+		struct ends ends;
+		int r;
+
+		ends_open(&ends);
+		while (relay.bytes < before) {
+			(void)!write(ends.in, data, sizeof(data));
+			assert_true(relay_pump(&relay, &pool, ends.from, ends.to) >= 0);
+			while (read(ends.out, data, sizeof(data)) > 0)
+				;
+		}
+		assert_int_equal(pool.pipes, before > 0);
+		close(ends.out);
+		ends.out = open("/dev/null", 0);
+		assert_true(write(ends.in, data, 100) > 0);
+		r = relay_pump(&relay, &pool, ends.from, ends.to);
+		assert_int_equal(r, -EPIPE);
+		assert_true(relay.sink_failed);
+		relay_done(&relay, &pool);
+		ends_close(&ends);
+	}
+}
+
 /* ---- bytes inside TLS ---- */
 
 static void test_plain_passes(void **state)
@@ -663,9 +692,11 @@ int main(void)
 		cmocka_unit_test(test_never_idle),
 		cmocka_unit_test(test_relay),
 		cmocka_unit_test(test_relay_holds_little),
+		cmocka_unit_test(test_relay_says_who_failed),
 		cmocka_unit_test(test_plain_passes),
 		cmocka_unit_test(test_plain_refuses),
 	};
 
+	(void)signal(SIGPIPE, SIG_IGN); /* as the gateway does: splice() knows no MSG_NOSIGNAL */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
