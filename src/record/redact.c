@@ -24,7 +24,7 @@ static const enum event_field fields_with_text[] = {EVENT_F_path, EVENT_F_cwd, E
 	EVENT_F_to, EVENT_F_target, EVENT_F_data, EVENT_F_stdout_text, EVENT_F_stderr_text,
 	EVENT_F_command, EVENT_F_task_text, EVENT_F_detail, EVENT_F_labels, EVENT_F_argv,
 	EVENT_F_args, EVENT_F_url, EVENT_F_headers, EVENT_F_body, EVENT_F_response_headers,
-	EVENT_F_response_body};
+	EVENT_F_response_body, EVENT_F_reason};
 
 struct redact *redact_new(const char *salt)
 {

@@ -349,6 +349,20 @@ static void test_headers(void **state)
 	}
 }
 
+/* A sentence about a request repeats its path. */
+static void test_reasons(void **state)
+{
+	scoped(redact) struct redact *redact = redact_new("sb_1");
+	struct event ev = {.kind = EVENT_NET_REFUSED};
+	scoped_str struct str got = {0};
+
+	event_set(&ev, reason, slice_of("GET /x?access_token=abc on a.test is not in the list"));
+	add_marked(&got, redact_event(redact, &ev)->reason);
+	assert_string_equal(got.p, "GET /x?access_token=# on a.test is not in the list");
+	event_set(&ev, reason, slice_of("a.test leads to 10.0.0.1, a private address"));
+	assert_ptr_equal(redact_event(redact, &ev), &ev);
+}
+
 static void test_bodies(void **state)
 {
 	static const struct {
@@ -390,6 +404,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_headers),
+		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_bodies),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_cut),
