@@ -284,7 +284,7 @@ int gateway_process_flush(struct gateway_process *gateway, int deadline_ms)
 	return r;
 }
 
-void gateway_process_finish(struct gateway_process *gateway, int deadline_ms)
+int gateway_process_finish(struct gateway_process *gateway, int deadline_ms)
 {
 	int64_t end_ns = clock_mono_ns() + deadline_ms * CLOCK_NS_PER_MS;
 	struct pollfd p = {.fd = gateway->control, .events = POLLIN};
@@ -300,6 +300,7 @@ void gateway_process_finish(struct gateway_process *gateway, int deadline_ms)
 		(void)read_in(gateway); /* its end is what is waited for */
 	}
 	leave(gateway);
+	return gateway->is_ended ? 0 : -ETIMEDOUT;
 }
 
 int gateway_process_start(const struct gateway_process_config *config,

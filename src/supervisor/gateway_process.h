@@ -25,9 +25,9 @@ int gateway_process_start(const struct gateway_process_config *config,
 /* Ends it, waiting a short while for it to do that by itself. on_end is not called. */
 void gateway_process_free(struct gateway_process *gateway);
 
-/* Lets it end by itself, and handles what it still has to tell, for deadline_ms at most: what is open then is over. No frame
- * can be sent after this, and on_end is not called. */
-void gateway_process_finish(struct gateway_process *gateway, int deadline_ms);
+/* Lets it end by itself, and handles what it still has to tell: what is open then is over. 0; -ETIMEDOUT where that took
+ * longer than deadline_ms. No frame can be sent after this, and on_end is not called. */
+int gateway_process_finish(struct gateway_process *gateway, int deadline_ms);
 
 /* Queues a frame; it goes out as the gateway reads. */
 void gateway_process_send(struct gateway_process *gateway, const struct gateway_frame *frame);

@@ -370,8 +370,9 @@ void network_stop(struct supervisor *sup)
 		return;
 	(void)settle(sup, LAST_SETTLE_MS);
 	look_away(network);
-	if (network->gateway)
-		gateway_process_finish(network->gateway, LAST_SETTLE_MS);
+	if (network->gateway && gateway_process_finish(network->gateway, LAST_SETTLE_MS) < 0)
+		say_blind(sup, "the end of connections is not known",
+			"the gateway took too long to tell of it");
 	gateway_process_free(take(&network->gateway));
 	owner_finder_free(take(&network->finder));
 }

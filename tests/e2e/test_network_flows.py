@@ -448,6 +448,20 @@ except OSError as error:
 		sandbox.remove()
 
 
+def test_gateway_that_does_not_end(world, online):
+	"""It hangs when the sandbox ends: what it would have told is missing, and the record says so."""
+	sandbox = online.create('--trace', *open_net(world))
+	try:
+		assert sandbox.sh('curl -sS -o /dev/null http://allowed.test/').code == 0
+		os.kill(gateway(online, sandbox), signal.SIGSTOP)
+		assert online.call('stop', sandbox.id).code == 0
+		[blind] = sandbox.record.events('trace.blind')
+		assert blind['reason'] == 'the end of connections is not known: the gateway took too long to tell of it'
+		assert sandbox.record.show()['complete'] is False
+	finally:
+		sandbox.remove()
+
+
 def test_gateway_is_confined(world, online):
 	"""Another uid, no rights, a filter, not to be looked into."""
 	sandbox = online.create('--trace', *open_net(world))
