@@ -31,7 +31,8 @@
 #define FLUSH_NS      (80 * CLOCK_NS_PER_MS) /* less than the supervisor waits for a flush */
 #define BURST_NS      (61 * CLOCK_NS_PER_S)
 #define BODY_SPARE    (32u << 20)
-#define FDS_BESIDE    1024 /* UDP flows, resolvers, pipes and what is always open */
+#define FDS_BESIDE \
+	2048 /* 512 UDP flows of two, 512 questions, 128 pipes of two, what is always open */
 
 int64_t gateway_flow_number(struct gateway *gw)
 {
@@ -48,26 +49,6 @@ static int build_policy(struct gateway *gw, const struct spec_network *network, 
 	policy_free(gw->policy);
 	gw->policy = policy;
 	return 0;
-}
-
-static void tell_rules(struct gateway *gw, const struct spec_network *network)
-{
-	struct event ev = {.kind = EVENT_NET_RULES};
-	size_t n_allow = network->allow.n, n = n_allow + network->deny.n;
-	struct slice *items = new0_n(struct slice, n + 1);
-	char **texts = new0_n(char *, n + 1);
-
-	for (size_t i = 0; i < n; i++) {
-		texts[i] = mem_printf("%s %s", i < n_allow ? "allow" : "deny",
-			i < n_allow ? network->allow.items[i] : network->deny.items[i - n_allow]);
-		items[i] = slice_of(texts[i]);
-	}
-	event_set(&ev, rules, ((struct event_list){.items = items, .n = n}));
-	channel_event(gw->channel, 0, &ev);
-	for (size_t i = 0; i < n; i++)
-		free(texts[i]);
-	free(texts);
-	free(items);
 }
 
 static void set_rules(struct gateway *gw, struct slice json)
@@ -88,7 +69,6 @@ static void set_rules(struct gateway *gw, struct slice json)
 	intake_check(gw->intake);
 	bridge_all_check(gw->bridges);
 	udp_flows_check(gw->udp);
-	tell_rules(gw, &network);
 }
 
 static void answer_flushes(struct gateway *gw)
@@ -210,15 +190,16 @@ static void on_turn(void *ctx)
 static size_t flows_max(void)
 {
 	struct rlimit files;
-	size_t n;
+	size_t beside, n;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return 0;
 	files.rlim_cur = files.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer flows */
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < 2 * FDS_BESIDE)
-		return FDS_BESIDE / FDS_OF_A_FLOW;
-	n = (files.rlim_cur - FDS_BESIDE) / FDS_OF_A_FLOW;
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return 0;
+	beside = files.rlim_cur < 2 * FDS_BESIDE ? files.rlim_cur / 2 : FDS_BESIDE;
+	n = (files.rlim_cur - beside) / FDS_OF_A_FLOW;
 	return n < FLOWS_MAX ? n : FLOWS_MAX;
 }
 
@@ -320,7 +301,6 @@ int gateway_main(struct err *err)
 	if (r == 0)
 		r = start(gw, err);
 	if (r == 0) {
-		tell_rules(gw, &gw->config.network);
 		channel_frame(gw->channel, &(struct gateway_frame){.type = GATEWAY_READY});
 		poller_run(gw->poller, on_turn, gw);
 	}

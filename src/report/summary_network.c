@@ -11,7 +11,7 @@
 #define SECRETS_TOLD 4
 #define HOST_MAX     60 /* columns of one */
 
-/* A gateway tells its rules when it starts, too: only others than before are a change, or those that somebody set. */
+/* Those it began with are told, too: only others than before are a change, or those that somebody set. */
 static void take_rules(struct summary *summary, const struct event *ev)
 {
 	scoped_str struct str text = {0};

@@ -9,7 +9,7 @@
 static bool is_gateways(enum event_kind kind)
 {
 	if (kind == EVENT_NET_GATEWAY || kind == EVENT_NET_RULES)
-		return false; /* ours */
+		return false; /* the supervisor's own to tell */
 	return slice_starts(slice_of(event_kind_name(kind)), "net.") ||
 	       kind == EVENT_SECRET_MISUSE || kind == EVENT_HINT || kind == EVENT_TRACE_BLIND;
 }
