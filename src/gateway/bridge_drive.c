@@ -210,11 +210,24 @@ void bridge_leave(struct bridge *bridge)
 	bridge_end(bridge);
 }
 
+/* A program that gives up while upstream has yet to shake hands: its hello is not taken, and its end stands behind that. */
+static void look_for_end(struct bridge *bridge)
+{
+	struct bridge_side *client = &bridge->side[MACHINE_CLIENT];
+
+	if (!bridge->client_ended || client->eof || !bridge->mitm ||
+		!mitm_waits_for_upstream(bridge->mitm))
+		return;
+	client->eof = true;
+	bridge->machine.ops->end(bridge->machine.self, MACHINE_CLIENT);
+}
+
 void bridge_drive(struct bridge *bridge)
 {
 	struct bridge_side *side = bridge->side;
 	size_t total = 0, moved;
 
+	look_for_end(bridge);
 	do {
 		moved = 0;
 		if (!once(bridge, &moved))

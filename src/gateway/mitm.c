@@ -367,6 +367,11 @@ bool mitm_is_opening(const struct mitm *m)
 	return m->state == SERVER_HELLO || m->state == CLIENT_HELLO;
 }
 
+bool mitm_waits_for_upstream(const struct mitm *m)
+{
+	return m->state == SERVER_HELLO;
+}
+
 const char *mitm_error(const struct mitm *m)
 {
 	return m->error;

@@ -75,6 +75,8 @@ extern const struct machine_ops mitm_machine; /* its self is a struct mitm */
 const char *mitm_error(const struct mitm *mitm);
 /* The handshakes are under way: what the program sends now is answered by nothing that would carry its receipt. */
 bool mitm_is_opening(const struct mitm *mitm);
+/* Upstream's part of that: nothing of the program's is taken yet. */
+bool mitm_waits_for_upstream(const struct mitm *mitm);
 /* The program was offered our certificate and did not take it: what it would have asked is not known. */
 bool mitm_is_unread(const struct mitm *mitm);
 /* It kept the flow from working; else it is a remark (the program left without a word). */

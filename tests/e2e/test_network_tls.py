@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 
+import harness
 import pytest
 
 from world import UPSTREAM
@@ -208,6 +209,35 @@ def test_client_that_refuses_the_authority_is_told_as_such(online, world, client
 	[flow] = done.record.events('net.flow')
 	tls = 'intercepted' if error == SILENT else 'unreadable'
 	assert (flow['tls'], flow['sni'], flow.get('error')) == (tls, 'allowed.test', error), flow
+
+
+@pytest.fixture
+def silent(world):
+	"""A port that takes connections, and says nothing."""
+	code = f'''
+import socket
+server = socket.create_server(('{UPSTREAM}', 4430))
+print('ready', flush=True)
+taken = []
+while True:
+	taken.append(server.accept())
+'''
+	server = subprocess.Popen(world.command(world.internet, harness.PYTHON, '-c', code), stdout=subprocess.PIPE)
+	assert server.stdout.readline() == b'ready\n'
+	yield
+	server.kill()
+	server.communicate()
+
+
+def test_program_that_gives_up_waiting_for_upstream(online, world, silent):
+	"""Nothing of its flow stays behind, though upstream never says a word."""
+	box = online.create('--trace', '--net', 'open', *world.net)
+	try:
+		assert box.sh('curl -sS -m 1 https://allowed.test:4430/').code == 28
+		[flow] = harness.wait_for(lambda: box.record.events('net.flow'), 'net.flow')
+		assert (flow['port'], flow['error']) == (4430, 'the program closed before the handshake')
+	finally:
+		box.remove()
 
 
 def test_passed_through_it_is_upstreams_own(online, world):
