@@ -72,6 +72,9 @@ static void done(struct bridge *bridge, bool reset)
 		ask_mitm(bridge);
 	if (bridge->machine.ops)
 		bridge->machine.ops->free(bridge->machine.self); /* which may tell of an exchange */
+	/* Also where the program left before it could be told why. */
+	if (bridge->answer.verdict == POLICY_DENY && !bridge->is_told)
+		verdict_tell(bridge->gw, &bridge->head, &bridge->answer, "connect");
 	tell_end(bridge);
 	for (int i = 0; i < MACHINE_SIDES; i++)
 		close_side(bridge, &bridge->side[i], reset);
@@ -266,22 +269,47 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int 
 	}
 }
 
+static void refuse_now(struct bridge *bridge, const struct policy_answer *answer)
+{
+	bridge->answer = *answer;
+	bridge->answer.verdict = POLICY_DENY;
+	bridge->failed = true;
+	bridge_reset(bridge, VERDICT_CHANGED);
+}
+
 /* By the rules in force now: the place, and what is under way. */
-static bool may_go_on(struct bridge *bridge)
+static void check(struct bridge *bridge)
 {
 	const struct machine *m = &bridge->machine;
+	const struct flow_head *head = &bridge->head;
 	struct policy_answer answer;
 
-	if (!verdict_still_holds(bridge->gw, &bridge->head, &answer))
-		return false;
+	if (bridge->state == BRIDGE_LEAVING)
+		return;
+	if (bridge->side[MACHINE_SERVER].io.fd < 0) {
+		bridge_end(bridge); /* refused before: whoever tries again is judged anew */
+		return;
+	}
+	if (!verdict_still_holds(
+		    bridge->gw, head, head->has_dialled ? head->dialled : NULL, &answer)) {
+		refuse_now(bridge, &answer);
+		return;
+	}
 	bridge->answer.only_http = answer.only_http;
-	if (bridge->state == BRIDGE_RELAYING)
-		return !answer.only_http;
+	if (bridge->state == BRIDGE_RELAYING && answer.only_http) {
+		bridge_refuse_opaque(bridge);
+		return;
+	}
 	if (bridge->state != BRIDGE_MACHINE)
-		return true;
+		return;
 	poller_again(bridge->gw->poller,
 		&bridge->side[MACHINE_CLIENT].io); /* it may have words to say */
-	return m->ops->check(m->self, answer.only_http) == 0;
+	if (m->ops->check(m->self, answer.only_http) == 0)
+		return;
+	if (bridge->is_told)
+		refuse_now(bridge, &answer);
+	else
+		bridge_refuse_opaque(bridge);
 }
 
 void bridge_all_check(struct bridges *bridges)
@@ -290,10 +318,7 @@ void bridge_all_check(struct bridges *bridges)
 
 	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
 		next = bridge->next;
-		if (may_go_on(bridge))
-			continue;
-		bridge->failed = true;
-		bridge_reset(bridge, "the rules in force now refuse it");
+		check(bridge);
 	}
 }
 

@@ -172,6 +172,10 @@ static bool once(struct bridge *bridge, size_t *moved)
 	r = bridge->machine.ops->error(bridge->machine.self);
 	if (r == 0)
 		return true;
+	if (r == -EACCES && bridge->answer.only_http && !bridge->is_told) {
+		bridge_refuse_opaque(bridge); /* what came inside TLS is no HTTP */
+		return false;
+	}
 	bridge->failed = true;
 	bridge_reset(bridge, event_errno_name(-r));
 	return false;

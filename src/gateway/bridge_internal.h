@@ -64,6 +64,9 @@ void bridge_fail(struct bridge *bridge, enum machine_side side, int positive_err
 void bridge_go_on(struct bridge *bridge);
 void bridge_close_server(struct bridge *bridge);
 
+/* Bytes that are no HTTP, where only that is let through: refused, told and reset. */
+void bridge_refuse_opaque(struct bridge *bridge);
+
 /* bridge_look.c: looks at the first bytes and sets the state; may end the flow. True: go on in the new state. */
 bool bridge_look(struct bridge *bridge);
 /* Passes the bytes on as they are, if that is allowed. Returns as bridge_look(). */

@@ -11,7 +11,6 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/h2_machine.h"
 #include "gateway/http_machine.h"
-#include "gateway/verdict.h"
 #include "util/clock.h"
 
 /* A hello of tls_hello.h's greatest length would fit with its records' heads. */
@@ -28,29 +27,31 @@ static void stop_timer(struct bridge *bridge)
 	poller_timer_stop(bridge->gw->poller, &bridge->timer);
 }
 
-/* What is refused and cannot be told so in words. */
-static bool cut_off(struct bridge *bridge, const char *why)
+void bridge_refuse_opaque(struct bridge *bridge)
 {
-	if (!bridge->is_told)
-		verdict_tell(bridge->gw, &bridge->head, &bridge->answer, "connect");
+	bridge->answer.verdict = POLICY_DENY;
+	snprintf(bridge->answer.rule, sizeof(bridge->answer.rule),
+		"default: no bytes beside rules for requests");
+	snprintf(bridge->answer.reason, sizeof(bridge->answer.reason),
+		"Only HTTP requests that can be read are let through there, and this is none.");
 	bridge->failed = true;
-	bridge_reset(bridge, why);
-	return false;
+	bridge_reset(bridge, "no HTTP");
 }
 
 bool bridge_pass(struct bridge *bridge)
 {
 	stop_timer(bridge);
-	if (!has_upstream(bridge))
-		return cut_off(bridge, "refused");
-	if (bridge->answer.only_http) {
-		snprintf(bridge->answer.reason, sizeof(bridge->answer.reason),
-			"Only HTTP requests that can be read are let through there, and this is "
-			"none.");
-		return cut_off(bridge, "no HTTP");
+	if (has_upstream(bridge) && !bridge->answer.only_http) {
+		bridge->state = BRIDGE_RELAYING;
+		return true;
 	}
-	bridge->state = BRIDGE_RELAYING;
-	return true;
+	if (has_upstream(bridge)) {
+		bridge_refuse_opaque(bridge);
+	} else {
+		bridge->failed = true;
+		bridge_reset(bridge, "refused"); /* which cannot be told in words */
+	}
+	return false;
 }
 
 static bool begin_http(struct bridge *bridge, enum http_kind kind)

@@ -146,17 +146,24 @@ void held_give_up(struct held *held)
 	fail(held, ETIMEDOUT);
 }
 
-static void on_not_accepted(void *ctx)
+/* It stood, and was never used. */
+static void end_unused(struct held *held, const char *why)
 {
-	struct held *held = ctx;
 	struct event ev = flow_head_event(&held->head, EVENT_NET_FLOW);
 
+	if (held->answer.verdict == POLICY_DENY)
+		verdict_tell(held->gw, &held->head, &held->answer, "connect");
 	event_set(&ev, bytes_out, 0);
 	event_set(&ev, bytes_in, 0);
 	event_set(&ev, duration_ns, 0);
-	event_set_text(&ev, error, "the program did not wait for it");
+	event_set_text(&ev, error, why);
 	channel_event(held->gw->channel, held->head.owner.cgroup, &ev);
 	held_free(held);
+}
+
+static void on_not_accepted(void *ctx)
+{
+	end_unused(ctx, "the program did not wait for it");
 }
 
 void held_stop(struct held *held)
@@ -214,7 +221,8 @@ static void refuse(struct held *held)
 		return;
 	}
 	verdict_tell(gw, &held->head, &held->answer, "connect");
-	refused_add(gw->refused, held->key.dst, held->key.dport, IPPROTO_TCP);
+	if (held->state != HELD_ASKED) /* the next one may be asked about again */
+		refused_add(gw->refused, held->key.dst, held->key.dport, IPPROTO_TCP);
 	fail(held, ECONNREFUSED);
 }
 
@@ -362,17 +370,18 @@ void held_check(struct held *held)
 
 	if (held->answer.verdict == POLICY_DENY || held->head.port == DNS_STREAM_PORT)
 		return;
-	if (verdict_still_holds(held->gw, &held->head, &answer) ||
+	if (verdict_still_holds(
+		    held->gw, &held->head, held->has_address ? held->address : NULL, &answer) ||
 		(held->ask && answer.verdict == POLICY_ASK)) {
 		held->answer.only_http = answer.only_http;
 		return;
 	}
-	if (held->state == HELD_SETTLED) {
-		held_free(held);
-		return;
-	}
 	held->answer = answer;
 	held->answer.verdict = POLICY_DENY;
+	if (held->state == HELD_SETTLED) {
+		end_unused(held, VERDICT_CHANGED);
+		return;
+	}
 	verdict_tell(held->gw, &held->head, &held->answer, "connect");
 	fail(held, ECONNREFUSED);
 }

@@ -40,7 +40,7 @@ struct held {
 	uint16_t port;
 	uint8_t packet[SYN_MAX];
 	size_t packet_len;
-	int64_t since_ns;
+	int64_t since_ns, dialled_ns; /* the SYN came; its turn to dial came */
 	struct dial dial;
 	struct lookup *lookup;
 	struct ask *ask;

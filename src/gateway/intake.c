@@ -111,11 +111,11 @@ void intake_forget(struct intake *intake, struct held *held)
 bool intake_may_dial(struct intake *intake, struct held *held)
 {
 	struct held *oldest = intake->dialling.first;
+	int64_t now_ns = poller_now_ns(intake->gw->poller);
 
 	if (held->at && held->state != HELD_WAITING)
 		return true; /* it has its place */
-	if (intake->dialling.n >= DIALS_MAX &&
-		poller_now_ns(intake->gw->poller) - oldest->since_ns > PATIENCE_NS) {
+	if (intake->dialling.n >= DIALS_MAX && now_ns - oldest->dialled_ns > PATIENCE_NS) {
 		intake->is_starting = true; /* the place is for this one */
 		held_give_up(oldest);
 		intake->is_starting = false;
@@ -130,6 +130,7 @@ bool intake_may_dial(struct intake *intake, struct held *held)
 	if (held->at)
 		queue_remove(&intake->waiting, held);
 	held->state = HELD_DIALLING;
+	held->dialled_ns = now_ns;
 	queue_add(&intake->dialling, held);
 	return true;
 }

@@ -42,6 +42,7 @@ struct udp_flow {
 	struct str first; /* datagram, until there is a way */
 	bool has_first;
 	struct ask *ask;
+	bool was_asked_about; /* whatever the answer was */
 	struct lookup *lookup;
 	bool has_address;
 	uint8_t address[16];
@@ -141,7 +142,8 @@ static void fail(struct udp_flow *flow, int positive_errno)
 static void refuse(struct udp_flow *flow)
 {
 	verdict_tell(flow->all->gw, &flow->head, &flow->answer, "connect");
-	refused_add(flow->all->gw->refused, flow->key.dst, flow->key.dport, IPPROTO_UDP);
+	if (!flow->was_asked_about) /* the next one may be asked about again */
+		refused_add(flow->all->gw->refused, flow->key.dst, flow->key.dport, IPPROTO_UDP);
 	fail(flow, ECONNREFUSED);
 }
 
@@ -298,6 +300,7 @@ static void on_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
 		return;
 	}
 	memcpy(flow->address, addresses[0], sizeof(flow->address));
+	flow->has_address = true;
 	open_way(flow);
 }
 
@@ -314,8 +317,9 @@ static void on_answer(void *ctx, bool is_allowed)
 	struct udp_flow *flow = ctx;
 
 	flow->ask = NULL;
-	flow->answer.verdict = is_allowed ? POLICY_ALLOW : POLICY_DENY;
+	flow->was_asked_about = true;
 	flow->head.was_asked = is_allowed;
+	flow->answer.verdict = is_allowed ? POLICY_ALLOW : POLICY_DENY;
 	if (is_allowed)
 		find_way(flow);
 	else
@@ -444,7 +448,9 @@ void udp_flows_check(struct udp_flows *all)
 
 	for (struct udp_flow *flow = all->first; flow; flow = next) {
 		next = flow->next;
-		if (flow->ask || verdict_still_holds(all->gw, &flow->head, &answer))
+		if (verdict_still_holds(all->gw, &flow->head,
+			    flow->has_address ? flow->address : NULL, &answer) ||
+			(flow->ask && answer.verdict == POLICY_ASK))
 			continue;
 		flow->answer = answer;
 		refuse(flow);

@@ -97,11 +97,10 @@ void verdict_find(struct gateway *gw, const uint8_t address[16], uint16_t port,
 		find_real(gw, address, port, protocol, ret);
 }
 
-bool verdict_still_holds(
-	struct gateway *gw, const struct flow_head *head, struct policy_answer *ret_answer)
+bool verdict_still_holds(struct gateway *gw, const struct flow_head *head, const uint8_t *address,
+	struct policy_answer *ret_answer)
 {
-	verdict_of(gw, head->host, head->has_dialled ? head->dialled : NULL, head->port,
-		head->protocol, ret_answer);
+	verdict_of(gw, head->host, address, head->port, head->protocol, ret_answer);
 	return ret_answer->verdict == POLICY_ALLOW ||
 	       (ret_answer->verdict == POLICY_ASK && head->was_asked);
 }

@@ -12,6 +12,8 @@
 
 struct gateway;
 
+#define VERDICT_CHANGED "the rules in force now refuse it"
+
 struct verdict {
 	const char
 		*host; /* the name that decided; NULL for a raw address; borrowed from the names */
@@ -31,10 +33,10 @@ void verdict_find(struct gateway *gw, const uint8_t address[16], uint16_t port,
 void verdict_of(struct gateway *gw, const char *host, const uint8_t address[16], uint16_t port,
 	const char *protocol, struct policy_answer *ret);
 
-/* Whether a flow that is open under this name to this real address may stay, by the rules in force now. What a person
- * is to be asked about stays where one was. */
-bool verdict_still_holds(
-	struct gateway *gw, const struct flow_head *head, struct policy_answer *ret_answer);
+/* Whether a flow under this name may stay, by the rules in force now. address: where it leads; NULL: that is not known
+ * yet. What a person is to be asked about stays where one was. */
+bool verdict_still_holds(struct gateway *gw, const struct flow_head *head, const uint8_t *address,
+	struct policy_answer *ret_answer);
 
 /* net.refused, or with answer->shadow that it was let through. stage: "dns", "connect", "tls", "http". */
 void verdict_tell(struct gateway *gw, const struct flow_head *head,

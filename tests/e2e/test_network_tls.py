@@ -240,6 +240,23 @@ def test_program_that_gives_up_waiting_for_upstream(online, world, silent):
 		box.remove()
 
 
+def test_refusal_is_told_though_nobody_read_it(online, world):
+	"""The program does not trust the gateway, or leaves at once, so that it is never told why."""
+	done = online.sh('curl -sS --cacert /etc/ssl/certs/ISRG_Root_X1.pem --capath /nowhere https://denied.test/; nc -z denied.test 80',
+		options=allowed(world))
+	told = [(event['host'], event['stage'], event.get('port')) for event in done.record.events('net.refused')]
+	assert [entry for entry in told if entry[1] != 'dns'] == [('denied.test', 'connect', 443), ('denied.test', 'connect', 80)]
+
+
+def test_what_is_no_request_inside_tls_is_told(online, world):
+	done = online.sh("printf 'HELLO\\r\\n' | timeout 5 openssl s_client -quiet -connect allowed.test:443 -servername allowed.test",
+		options=('--allow', 'GET allowed.test/x', *world.net))
+	[refused] = done.record.events('net.refused')
+	assert (refused['host'], refused['port'], refused['rule']) == ('allowed.test', 443,
+		'default: no bytes beside rules for requests')
+	assert done.record.events('net.flow')[0]['error'] == 'no HTTP'
+
+
 def test_passed_through_it_is_upstreams_own(online, world):
 	done = online.sh('openssl s_client -connect allowed.test:443 -servername allowed.test < /dev/null 2>/dev/null '
 		'| openssl x509 -noout -issuer; openssl s_client -connect b.wild.test:443 -servername b.wild.test < /dev/null '

@@ -165,6 +165,18 @@ def test_asked_and_nobody_there(world, online):
 	assert world.log('dns') == [] and world.log('http') == []
 
 
+def test_no_for_an_answer_is_not_for_ever(world, online):
+	"""Each try is asked about again, or answered as before: by the gateway, not by the kernel's list."""
+	code = '''
+import errno, socket
+for _ in range(2):
+	print(errno.errorcode[socket.socket().connect_ex(('allowed.test', 18081))])
+'''
+	done = online.py(code, options=('--net', 'allow', *world.net, '--ask'))
+	assert done.lines == ['ECONNREFUSED', 'ECONNREFUSED'], done
+	assert len(done.record.events('net.refused')) == 2
+
+
 # Five ways, opened before rules change, each used once more behind it: 'ok', what the answer says, or the errno.
 WAYS = '''
 import base64, os, socket, sys
