@@ -38,6 +38,7 @@ struct summary *summary_new(const struct summary_facts *facts)
 	summary->denied.index = map_new();
 	summary->hosts_refused.index = map_new();
 	summary->misused.index = map_new();
+	summary->asked.index = map_new();
 	summary->blind.index = map_new();
 	summary->hints.index = map_new();
 	summary->errors.index = map_new();
@@ -62,6 +63,8 @@ void summary_free(struct summary *summary)
 	free(summary->denied.rows);
 	free(summary->hosts_refused.rows);
 	free(summary->misused.rows);
+	free(summary->asked.items);
+	map_free(summary->asked.index);
 	map_free(summary->refused.index);
 	map_free(summary->denied.index);
 	map_free(summary->hosts_refused.index);
@@ -255,6 +258,8 @@ void summary_add(struct summary *summary, const struct event *ev)
 		take_started(summary, ev);
 	else if (ev->kind == EVENT_NET_GATEWAY || ev->kind == EVENT_NET_RULES)
 		summary_network_take(summary, ev);
+	else if (ev->kind == EVENT_NET_ASKED)
+		summary_asked_take(summary, ev);
 	else
 		take_life(summary, ev);
 	command_list_add(summary->commands, ev);

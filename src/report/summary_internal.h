@@ -13,8 +13,9 @@
 #include "view/intern.h"
 #include "view/network_table.h"
 
-#define SUMMARY_ROWS_MAX    1000 /* distinct refusals and denials that are kept; more are counted */
-#define SUMMARY_REASONS_MAX 100  /* reasons of blindness, hints, errors */
+#define SUMMARY_ROWS_MAX \
+	1000 /* distinct refusals, denials, questions that are kept; more are counted */
+#define SUMMARY_REASONS_MAX 100 /* reasons of blindness, hints, errors */
 
 /* A destination that was refused, or where a secret was on its way to. */
 struct summary_place {
@@ -43,6 +44,19 @@ struct summary_rows {
 	int64_t more; /* that found no place */
 };
 
+/* A destination that was held until somebody answered, as often as it was with that answer. */
+struct summary_question {
+	struct slice host, address, protocol, answer, actor, reason;
+	int64_t port, count;
+};
+
+struct summary_questions {
+	struct map *index; /* key to number of item + 1 */
+	struct summary_question *items;
+	size_t n;
+	int64_t more;
+};
+
 /* Texts, each once, as often as it came. */
 struct summary_reasons {
 	struct map *index;
@@ -62,6 +76,7 @@ struct summary {
 	struct file_table *files;
 	struct network_table *network;
 	struct summary_rows refused, denied, hosts_refused, misused;
+	struct summary_questions asked;
 	struct summary_reasons blind, hints, errors, sources;
 	struct summary_execs execs;
 	int64_t first_ms, last_ms, ended_ms; /* 0: not known */
@@ -128,6 +143,10 @@ const char *summary_network_why(const struct summary *summary);
 struct jsonw;
 void summary_network_json(struct summary *summary, struct jsonw *j);
 void summary_network_json_enforced(const struct summary *summary, struct jsonw *j);
+/* Of net.asked; the line and the member of what was held until somebody answered. */
+void summary_asked_take(struct summary *summary, const struct event *ev);
+void summary_asked_line(struct summary *summary, struct summary_lines *lines);
+void summary_asked_json(struct summary *summary, struct jsonw *j);
 /* Elements of "refused" (destinations), and the member "misused". */
 void summary_network_json_refused(struct summary *summary, struct jsonw *j);
 void summary_network_json_misused(struct summary *summary, struct jsonw *j);

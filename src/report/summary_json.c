@@ -256,6 +256,7 @@ void summary_json(struct summary *summary, struct str *out)
 	write_rows(summary, &j, "refused", &summary->refused, false);
 	write_rows(summary, &j, "denied", &summary->denied, true);
 	summary_network_json_misused(summary, &j);
+	summary_asked_json(summary, &j);
 	write_commands(summary, &j, &counts);
 	write_programs(summary, &j, &counts);
 	write_files(summary, &j, &counts);

@@ -540,6 +540,7 @@ void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines
 	add_programs(ret_lines, &counts);
 	add_files(summary, ret_lines, &counts);
 	summary_network_line(summary, ret_lines);
+	summary_asked_line(summary, ret_lines);
 	str_puts(summary_lines_add(ret_lines, SUMMARY_PLAIN, "Account"), "not watched (no server)");
 	add_observed(summary, ret_lines);
 	add_enforced(summary, ret_lines);

@@ -181,7 +181,7 @@ static void take_file(struct timeline *timeline, const struct event *ev)
 }
 
 /* Each step of the sandbox's life is a row of its own. */
-static void add_life(struct timeline *timeline, const struct event *ev, struct slice what)
+static struct row *add_life(struct timeline *timeline, const struct event *ev, struct slice what)
 {
 	struct row *row = new_row(timeline, timeline->n_rows++);
 
@@ -194,6 +194,7 @@ static void add_life(struct timeline *timeline, const struct event *ev, struct s
 		.pid = ev->pid};
 	row->what = intern_text(timeline->intern, what);
 	row->exec = intern_text(timeline->intern, ev->exec);
+	return row;
 }
 
 static enum row_kind net_kind(const struct event *ev)
@@ -213,10 +214,12 @@ static void take_net(struct timeline *timeline, const struct event *ev)
 		return;
 	timeline_net_what(ev, &what);
 	if (event_kind_is_log(ev->kind)) {
-		add_life(timeline, ev, str_slice(&what));
-		return;
+		row = add_life(timeline, ev, str_slice(&what));
+		if (ev->kind != EVENT_NET_ASKED)
+			return;
+	} else {
+		row = note(timeline, ev, net_kind(ev), verb, str_slice(&what));
 	}
-	row = note(timeline, ev, net_kind(ev), verb, str_slice(&what));
 	if (row->is_net && ev->kind != EVENT_NET_REFUSED)
 		return;
 	row->is_net = true;
@@ -247,7 +250,7 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 		take_net(timeline, ev);
 	else if ((ev->kind >= EVENT_SANDBOX_CREATED && ev->kind <= EVENT_SANDBOX_ERROR) ||
 		 ev->kind == EVENT_TRACE_CLEARED || ev->kind == EVENT_TRACE_STARTED)
-		add_life(timeline, ev, ev->reason);
+		(void)add_life(timeline, ev, ev->reason);
 }
 
 void timeline_add(struct timeline *timeline, const struct event *ev)

@@ -85,6 +85,8 @@ struct timeline_net timeline_net_of(struct intern *intern, const struct event *e
 	net.reason = intern_text(intern, ev->reason);
 	if (ev->kind == EVENT_SECRET_MISUSE)
 		net.name = intern_text(intern, ev->name);
+	net.answer = intern_text(intern, ev->answer);
+	net.actor = intern_text(intern, ev->actor);
 	return net;
 }
 
@@ -107,6 +109,10 @@ void timeline_net_json(struct jsonw *j, const struct timeline_net *net)
 	write_text(j, "protocol", net->protocol);
 	if (net->name.len)
 		jsonw_kslice(j, "secret", net->name);
+	if (net->answer.len) {
+		jsonw_kslice(j, "answer", net->answer);
+		write_text(j, "actor", net->actor);
+	}
 	if (net->rule.len)
 		jsonw_kslice(j, "rule", net->rule);
 	if (net->reason.len)

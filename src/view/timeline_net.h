@@ -10,7 +10,7 @@
 
 /* What such a row knows beside its words; texts are interned. */
 struct timeline_net {
-	struct slice host, address, protocol, rule, reason, name;
+	struct slice host, address, protocol, rule, reason, name, answer, actor;
 	int64_t port; /* 0: none */
 };
 

@@ -199,6 +199,13 @@ def test_ask_holds_until_somebody_answers(online, seen, terminal, tmp_path):
 	assert paths(seen) == ['/a', '/b'], shown
 	rules = record.events('net.rules')
 	assert rules[-1]['rules'] == ['allow other.wild.test:80'] and rules[-1]['actor'] == 'uid:0'
+	assert [(one['host'], one['port'], one['answer'], one['actor'], one['count']) for one in record.show()['asked'][:3]] == [
+		(name, 80, answer, 'uid:0', 1) for name, answer in (('allowed.test', 'allowed'), ('other.wild.test', 'allowed'),
+		('denied.test', 'refused'))]
+	text = ' '.join(record.view('show').split())
+	assert 'Asked allowed.test:80 allowed by uid:0; other.wild.test:80 allowed by uid:0; denied.test:80 refused by uid:0' in text, text
+	assert [(row['host'], row['answer'], row['actor']) for row in record.json('timeline') if row.get('event') == 'net.asked'][:2] == [
+		('allowed.test', 'allowed', 'uid:0'), ('other.wild.test', 'allowed', 'uid:0')]
 	assert 'the sandbox wants to reach allowed.test port 80' in shown
 	assert shown.count('the sandbox wants to reach other.wild.test port 80') == 2, shown
 
@@ -210,6 +217,7 @@ def test_ask_without_a_terminal_refuses_at_once(online, seen):
 	out, err = process.communicate(timeout=60)
 	assert out == b'403\n' and time.monotonic() - begin < 30, err
 	assert not paths(seen)
+	assert 'Asked allowed.test:80 refused by uid:0 (no terminal to ask at)' in ' '.join(err.decode().split()), err.decode()
 
 
 def test_a_spec_file_says_the_same(online, seen, tmp_path):

@@ -296,6 +296,12 @@ static const char *const net_events[] = {
 	"{\"kind\":\"net.rules\",\"rules\":[\"allow a.test\",\"allow b.test\"]}",
 	"{\"kind\":\"net.rules\",\"rules\":[\"allow a.test\"],\"actor\":\"uid:0\"}",
 	"{\"kind\":\"net.gateway\",\"what\":\"died\",\"reason\":\"SIGSEGV\"}",
+	"{\"kind\":\"net.asked\",\"host\":\"q.test\",\"address\":\"203.0.113.9\",\"port\":443,"
+	"\"answer\":\"allowed\",\"actor\":\"uid:7\"}",
+	"{\"kind\":\"net.asked\",\"host\":\"q.test\",\"address\":\"203.0.113.9\",\"port\":443,"
+	"\"answer\":\"allowed\",\"actor\":\"uid:7\"}",
+	"{\"kind\":\"net.asked\",\"address\":\"203.0.113.8\",\"port\":22,\"answer\":\"refused\","
+	"\"reason\":\"no answer\"}",
 	"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"agent\"],\"exit_code\":0,"
 	"\"duration_ms\":5}",
 	NULL,
@@ -320,7 +326,9 @@ static void test_network_text(void **state)
 		"Network   a.test, b.test (1.2 MB in, 40 KB out); 1 place failed; secrets: KEY "
 		"used 1 "
 		"time at a.test\n",
-		"Observed  processes, files, network complete: 23 events, 0 dropped, 0 blind; 1 "
+		"Asked     q.test:443 allowed by uid:7, 2 times; 203.0.113.8:22 refused (no "
+	        "answer)\n",
+		"Observed  processes, files, network complete: 26 events, 0 dropped, 0 blind; 1 "
 		"host "
 		"read without its requests (pinned TLS)\n",
 		"Enforced  allow list of 4 hosts but 1 host, replaced 1 time",
@@ -369,6 +377,12 @@ static void test_network_json(void **state)
 	assert_string_equal(json_string_value(json_object_get(row, "host")), "paste.test");
 	assert_string_equal(json_string_value(json_object_get(row, "program")), "curl");
 	assert_string_equal(json_string_value(json_object_get(row, "reason")), "a sentence");
+	assert_int_equal(json_array_size(json_object_get(root, "asked")), 2);
+	row = json_array_get(json_object_get(root, "asked"), 0);
+	assert_string_equal(json_string_value(json_object_get(row, "actor")), "uid:7");
+	assert_int_equal(json_integer_value(json_object_get(row, "count")), 2);
+	row = json_array_get(json_object_get(root, "asked"), 1);
+	assert_true(json_is_null(json_object_get(row, "actor")));
 	row = json_array_get(json_object_get(root, "misused"), 0);
 	assert_string_equal(json_string_value(json_object_get(row, "secret")), "KEY");
 	assert_string_equal(json_string_value(json_object_get(row, "where")), "header");

@@ -216,7 +216,7 @@ static void add_row(struct str *out, const json_t *row)
 static void add_time(struct str *out, const json_t *row)
 {
 	static const char *const keys[] = {"change", "event", "path", "call", "secret", "host",
-		"address", "rule", "reason", "advice", "to"};
+		"address", "answer", "actor", "rule", "reason", "advice", "to"};
 
 	str_puts(out, json_string_value(json_object_get(row, "what")));
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
