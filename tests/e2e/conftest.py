@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures: a state folder a module, a project folder a test, and a check that nothing stays on the host."""
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -9,6 +13,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402  (the path comes first)
 import world as world_  # noqa: E402
+
+
+INSTALL_LIMIT_S = 120
 
 
 def pytest_collection_modifyitems(items):
@@ -107,3 +114,34 @@ def online(module_online, world, tmp_path):
 	module_online.cwd = project
 	world.clear()
 	return module_online
+
+
+def install(folder, package, failed):
+	"""By the plain client; what went wrong goes into failed."""
+	try:
+		done = subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error',
+			'--fetch-retries=0', '--prefix', folder, package], capture_output=True, text=True, timeout=INSTALL_LIMIT_S,
+			stdin=subprocess.DEVNULL, check=False)
+	except subprocess.TimeoutExpired:
+		failed[package] = f'npm install {package} took more than {INSTALL_LIMIT_S} s'
+		return
+	if done.returncode != 0:
+		failed[package] = f'npm install {package} failed: {(done.stderr.strip().splitlines() or ["no reason"])[0]}'
+
+
+@pytest.fixture(scope='session')
+def installed(tmp_path_factory):
+	"""A folder with both, and why one is missing; kept between runs where a folder is named."""
+	kept = os.environ.get('CLOCHE_TEST_AGENTS')
+	if shutil.which('npm') is None or shutil.which('node') is None:
+		pytest.skip('no node with npm on this host')
+	folder, failed = pathlib.Path(kept or tmp_path_factory.mktemp('npm')), {}
+	threads = [threading.Thread(target=install, args=(folder / name, package, failed)) for name, package in harness.AGENTS.items()
+		if not (folder / name / 'node_modules').is_dir()]
+	for thread in threads:
+		thread.start()
+	for thread in threads:
+		thread.join()
+	yield folder, failed
+	if not kept:
+		shutil.rmtree(folder)

@@ -14,6 +14,9 @@ PYTHON = '/usr/bin/python3'
 CALL_LIMIT_S = 90
 WORK = '/workspace'
 
+# Real ones, by the name of their npm package: native behind a starter on node; node alone.
+AGENTS = {'codex': '@openai/codex', 'gemini': '@google/gemini-cli'}
+
 # What a test may not pick up from whoever started it.
 CLEAN_ENV = {
 	'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': '/root', 'LANG': 'C.UTF-8',

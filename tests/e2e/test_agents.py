@@ -3,18 +3,13 @@
 import errno
 import json
 import os
-import pathlib
 import shutil
-import subprocess
-import threading
 
 import pytest
 
 import harness
 
 BASH = os.path.realpath('/bin/bash')
-INSTALL_LIMIT_S = 120
-AGENTS = {'codex': '@openai/codex', 'gemini': '@google/gemini-cli'}  # native behind a starter on node; node alone
 
 
 def script(folder, name, text):
@@ -213,7 +208,6 @@ for n, command in enumerate(('echo hello; echo bad >&2; exit 3', 'echo again')):
 # What an agent runs is found behind its wrappers.
 
 CLAUDE = '''#!/usr/bin/python3
-import subprocess
 SNAPSHOT = '/root/.claude/shell-snapshots/snapshot-bash-1.sh'
 def bash(text):
 	subprocess.run(['/bin/bash', '-c', '-l', text])
@@ -292,45 +286,14 @@ def test_probes_that_programs_do_without_give_no_hint(cloche):
 
 # The programs themselves.
 
-def install(folder, package, failed):
-	"""By the plain client; what went wrong goes into failed."""
-	try:
-		done = subprocess.run(['npm', 'install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error',
-			'--fetch-retries=0', '--prefix', folder, package], capture_output=True, text=True, timeout=INSTALL_LIMIT_S,
-			stdin=subprocess.DEVNULL, check=False)
-	except subprocess.TimeoutExpired:
-		failed[package] = f'npm install {package} took more than {INSTALL_LIMIT_S} s'
-		return
-	if done.returncode != 0:
-		failed[package] = f'npm install {package} failed: {(done.stderr.strip().splitlines() or ["no reason"])[0]}'
-
-
-@pytest.fixture(scope='session')
-def installed(tmp_path_factory):
-	"""A folder with both, and why one is missing; kept between runs where a folder is named."""
-	kept = os.environ.get('CLOCHE_TEST_AGENTS')
-	if shutil.which('npm') is None or shutil.which('node') is None:
-		pytest.skip('no node with npm on this host')
-	folder, failed = pathlib.Path(kept or tmp_path_factory.mktemp('npm')), {}
-	threads = [threading.Thread(target=install, args=(folder / name, package, failed)) for name, package in AGENTS.items()
-		if not (folder / name / 'node_modules').is_dir()]
-	for thread in threads:
-		thread.start()
-	for thread in threads:
-		thread.join()
-	yield folder, failed
-	if not kept:
-		shutil.rmtree(folder)
-
-
 @pytest.fixture
 def agent(cloche, installed, project):
 	"""Runs one of them in the project, with options of run before its arguments."""
 	folder, failed = installed
 
 	def run(name, *args, options=(), before=()):
-		if AGENTS[name] in failed:
-			pytest.skip(failed[AGENTS[name]])
+		if harness.AGENTS[name] in failed:
+			pytest.skip(failed[harness.AGENTS[name]])
 		return cloche.run(*before, f'/opt/agents/{name}/node_modules/.bin/{name}', *args, options=(
 			'--mount', f'{folder}:/opt/agents:ro', '--mount', f'{project}:{project}:cow', '-w', str(project),
 			'--timeout', '60s', *options))
