@@ -56,7 +56,10 @@ static bool matches_path(const struct look *look, const char *pattern, bool is_d
 {
 	if (is_any_path(pattern))
 		return true;
-	return look->is_plain ? policy_path_matches(pattern, look->path.p) : is_deny;
+	if (!look->is_plain)
+		return is_deny;
+	return is_deny ? policy_path_may_match(pattern, look->path.p)
+	               : policy_path_matches(pattern, look->path.p);
 }
 
 static enum match match_request(const struct look *look, const struct spec_rule *rule, bool is_deny)

@@ -6,6 +6,7 @@
 
 #include "util/mem.h"
 #include "util/scoped.h"
+#include "util/utf8.h"
 
 #define PATH_LONGEST 16384 /* longer ones are not looked into */
 
@@ -36,14 +37,15 @@ static int next_char(const char **p, const char *end)
 	return c < 0x20 || c == 0x7f || c == '\\' || c == '#' ? -1 : c;
 }
 
-/* "." and "..", with ";" behind them too: some servers cut that off. */
+/* "." and "..", with ";" behind them or nothing before it, too: some servers cut that off. */
 static bool is_dots(const char *part, size_t len)
 {
 	const char *semicolon = len ? memchr(part, ';', len) : NULL;
 
 	if (semicolon)
 		len = (size_t)(semicolon - part);
-	return (len == 1 && part[0] == '.') || (len == 2 && memcmp(part, "..", 2) == 0);
+	return (semicolon && len == 0) || (len == 1 && part[0] == '.') ||
+	       (len == 2 && memcmp(part, "..", 2) == 0);
 }
 
 /* Every part but the last, which is empty behind a final '/', has a name. */
@@ -76,7 +78,7 @@ bool policy_path_read(const char *path, struct str *out)
 			return false;
 		str_putc(out, (char)c);
 	}
-	return has_plain_parts(out->p);
+	return has_plain_parts(out->p) && utf8_is_valid(out->p, out->len);
 }
 
 /* One step of a machine whose states are the places in the pattern: O(pattern * path), whatever they are. */
@@ -87,7 +89,12 @@ static void skip_stars(const char *pattern, size_t len, bool *at)
 			at[i + 1] = true;
 }
 
-bool policy_path_matches(const char *pattern, const char *path)
+static bool is_same(char a, char b, bool any_case)
+{
+	return a == b || (any_case && tolower((unsigned char)a) == tolower((unsigned char)b));
+}
+
+static bool matches(const char *pattern, const char *path, bool any_case)
 {
 	size_t len = strlen(pattern);
 	scoped_mem bool *now = mem_zero(len + 1, sizeof(bool));
@@ -105,7 +112,7 @@ bool policy_path_matches(const char *pattern, const char *path)
 				continue;
 			if (pattern[i] == '*' && (is_deep || *path != '/'))
 				next[i] = true;
-			else if (pattern[i] == *path)
+			else if (is_same(pattern[i], *path, any_case))
 				next[i + 1] = true;
 		}
 		bool *swap = now;
@@ -115,4 +122,26 @@ bool policy_path_matches(const char *pattern, const char *path)
 	}
 	skip_stars(pattern, len, now);
 	return now[len];
+}
+
+bool policy_path_matches(const char *pattern, const char *path)
+{
+	return matches(pattern, path, false);
+}
+
+bool policy_path_may_match(const char *pattern, const char *path)
+{
+	scoped_str struct str bare = {0};
+	bool is_in_tail = false;
+
+	if (matches(pattern, path, true))
+		return true;
+	if (!strchr(path, ';'))
+		return false;
+	for (; *path; path++) {
+		is_in_tail = *path == ';' || (is_in_tail && *path != '/');
+		if (!is_in_tail)
+			str_putc(&bare, *path);
+	}
+	return matches(pattern, bare.p, true);
 }
