@@ -2,8 +2,6 @@
 #include "gateway/bridge.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -231,24 +229,19 @@ static void on_ready(void *ctx)
 	bridge_go_on(ctx);
 }
 
-static int add_side(struct bridge *bridge, enum machine_side side, int fd)
+/* Both have TCP_NODELAY: the program's by its listener, upstream's from its dial. */
+static int add_client(struct bridge *bridge, int fd)
 {
-	struct poller_io *io = &bridge->side[side].io;
-	int one = 1, r;
+	struct poller_io *io = &bridge->side[MACHINE_CLIENT].io;
+	int r = poller_add(bridge->gw->poller, io, fd, on_ready, bridge);
 
-	io->fd = -1;
-	if (fd < 0)
-		return 0;
-	if (side == MACHINE_CLIENT) /* the other has it from its dial; speed only */
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	r = poller_add(bridge->gw->poller, io, fd, on_ready, bridge);
 	if (r < 0)
 		close(fd);
 	return r;
 }
 
-void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int upstream_fd,
-	const struct policy_answer *answer)
+void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd,
+	struct poller_io *upstream, const struct policy_answer *answer)
 {
 	struct bridges *all = gw->bridges;
 	struct bridge *bridge = new0(struct bridge);
@@ -262,8 +255,8 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int 
 		bridge->next->at = &bridge->next;
 	all->first = bridge;
 	gw->n_flows++;
-	if (add_side(bridge, MACHINE_CLIENT, client_fd) < 0 ||
-		add_side(bridge, MACHINE_SERVER, upstream_fd) < 0) {
+	poller_move(gw->poller, upstream, &bridge->side[MACHINE_SERVER].io, on_ready, bridge);
+	if (add_client(bridge, client_fd) < 0) {
 		bridge->failed = true;
 		bridge_reset(bridge, "the gateway has no room for it");
 	}

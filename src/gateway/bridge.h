@@ -11,6 +11,7 @@
 
 #include "gateway/flow_head.h"
 #include "gateway/policy.h"
+#include "gateway/poller.h"
 #include "util/slice.h"
 
 struct gateway;
@@ -19,10 +20,10 @@ struct bridges; /* all of them */
 struct bridges *bridge_all_new(struct gateway *gw);
 void bridge_all_free(struct bridges *bridges); /* resets all */
 
-/* Takes over both sockets and what is in head. upstream_fd: -1 for a refused name, whose requests are answered with
+/* Takes over both sockets and what is in head. upstream: none for a refused name, whose requests are answered with
  * why they are refused. */
-void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd, int upstream_fd,
-	const struct policy_answer *answer);
+void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd,
+	struct poller_io *upstream, const struct policy_answer *answer);
 
 /* Resets what the rules in force no longer let through. */
 void bridge_all_check(struct bridges *bridges);

@@ -77,8 +77,8 @@ static int read_once(struct bridge *bridge, enum machine_side from, size_t *move
 {
 	struct bridge_side *side = &bridge->side[from];
 	struct relay_pool *pool = &bridge->all->pool;
-	ssize_t got = recv(
-		side->io.fd, pool->chunk, pool->held > HELD_MAX ? SMALL_CHUNK : pool->chunk_len, 0);
+	size_t asked = pool->held > HELD_MAX ? SMALL_CHUNK : pool->chunk_len;
+	ssize_t got = recv(side->io.fd, pool->chunk, asked, 0);
 	bool is_opening = from == MACHINE_CLIENT && bridge->mitm && mitm_is_opening(bridge->mitm);
 	size_t taken;
 
@@ -90,6 +90,8 @@ static int read_once(struct bridge *bridge, enum machine_side from, size_t *move
 		side->io.ready &= ~POLLER_READ;
 		return 0;
 	}
+	if ((size_t)got < asked && !(side->io.ready & (POLLER_END | POLLER_ERROR | POLLER_URGENT)))
+		side->io.ready &= ~POLLER_READ; /* that was all; what comes next is an edge */
 	*moved += (size_t)got + 1;
 	if (got == 0) {
 		side->eof = true;

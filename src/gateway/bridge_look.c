@@ -145,9 +145,12 @@ static bool server_greets(struct bridge *bridge)
 bool bridge_look(struct bridge *bridge)
 {
 	struct gateway *gw = bridge->gw;
-	ssize_t n =
-		recv(bridge->side[MACHINE_CLIENT].io.fd, gw->chunk, sizeof(gw->chunk), MSG_PEEK);
+	struct poller_io *client = &bridge->side[MACHINE_CLIENT].io;
+	ssize_t n = -1;
 
+	errno = EAGAIN;
+	if (client->ready & POLLER_READ)
+		n = recv(client->fd, gw->chunk, sizeof(gw->chunk), MSG_PEEK);
 	if (n > 0)
 		return look_at(bridge, (struct slice){.p = gw->chunk, .len = (size_t)n});
 	if (n == 0)
@@ -156,6 +159,7 @@ bool bridge_look(struct bridge *bridge)
 		bridge_reset(bridge, event_errno_name(errno));
 		return false;
 	}
+	client->ready &= ~POLLER_READ;
 	if (has_upstream(bridge) && bridge->side[MACHINE_SERVER].io.ready & POLLER_READ &&
 		!server_greets(bridge))
 		return bridge_pass(bridge);

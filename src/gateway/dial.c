@@ -38,20 +38,21 @@ void dial_cancel(struct dial *dial)
 	str_done(&dial->answer);
 }
 
-int dial_take(struct dial *dial)
+void dial_take(struct dial *dial, struct poller_io *ret_io)
 {
-	int fd = dial->fd;
-
+	*ret_io = (struct poller_io){.fd = -1};
+	if (dial->state == DIAL_IDLE)
+		return;
+	poller_move(dial->gw->poller, &dial->io, ret_io, NULL, NULL);
 	dial->fd = -1;
 	dial_cancel(dial);
-	return fd;
 }
 
 /* What on_done finds is stopped; it may free what the dial lies in. */
 static void finish(struct dial *dial, int r)
 {
 	poller_timer_stop(dial->gw->poller, &dial->timer);
-	poller_remove(dial->gw->poller, &dial->io);
+	dial->state = DIAL_DONE;
 	if (r < 0)
 		dial_cancel(dial);
 	dial->on_done(dial->ctx, r);
@@ -101,7 +102,8 @@ static void on_connected(struct dial *dial)
 	int error = 0;
 	socklen_t len = sizeof(error);
 
-	if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+	if (dial->io.ready & POLLER_ERROR &&
+		getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		error = errno;
 	if (error != 0 || dial->request.len == 0) {
 		finish(dial, -error);

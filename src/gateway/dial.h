@@ -22,13 +22,13 @@ struct dial {
 		DIAL_RESOLVING, /* the proxy's name */
 		DIAL_CONNECTING,
 		DIAL_ASKING, /* CONNECT is on its way to the proxy or waits for its answer */
+		DIAL_DONE,
 	} state;
 	struct str request, answer; /* of and by the proxy; request empty: there is none */
 	size_t sent;
 	struct lookup *lookup;
 	const char *why; /* what the errno of on_done does not say; NULL: nothing */
-	void (*on_done)(
-		void *ctx, int r); /* 0: dial_take() gives the socket; else a negative errno */
+	void (*on_done)(void *ctx, int r); /* 0: it is for dial_take(); else a negative errno */
 	void *ctx;
 };
 
@@ -36,7 +36,8 @@ struct dial {
  * errno. The dial lies in its owner, zeroed. */
 int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16], uint16_t port,
 	const char *host, void (*on_done)(void *ctx, int r), void *ctx);
-int dial_take(struct dial *dial);    /* the connected socket, the caller's */
+/* The connected socket, the caller's, with what is ready. Of a dial that was never started: none. */
+void dial_take(struct dial *dial, struct poller_io *ret_io);
 void dial_cancel(struct dial *dial); /* also one that was never started */
 
 #endif

@@ -116,8 +116,6 @@ void held_free(struct held *held)
 	dial_cancel(&held->dial);
 	lookup_cancel(held->lookup);
 	ask_cancel(held->ask);
-	if (held->upstream_fd >= 0)
-		close(held->upstream_fd);
 	if (held->state == HELD_SETTLED && !held->gw->by_rules)
 		(void)kmap_remove(GATEWAY_FD_FLOWS, &held->key); /* gone: as well */
 	count(held, false);
@@ -177,10 +175,9 @@ void held_stop(struct held *held)
 	held_free(held);
 }
 
-static void let_in(struct held *held, int upstream_fd)
+static void let_in(struct held *held)
 {
 	intake_unqueue(held->gw->intake, held);
-	held->upstream_fd = upstream_fd;
 	held->state = HELD_SETTLED;
 	held->timer = (struct poller_timer){.on_time = on_not_accepted, .ctx = held};
 	poller_timer_set(held->gw->poller, &held->timer, ACCEPT_NS);
@@ -198,7 +195,7 @@ static void on_dialled(void *ctx, int r)
 		return;
 	}
 	tell_connect(held, 0);
-	let_in(held, dial_take(&held->dial));
+	let_in(held);
 }
 
 /* Where refusals can be told in HTTP; inside TLS only where that is opened. */
@@ -217,7 +214,7 @@ static void refuse(struct held *held)
 
 	if (can_answer(held) && gw->n_flows < gw->flows_max) {
 		count(held, true);
-		let_in(held, -1);
+		let_in(held);
 		return;
 	}
 	verdict_tell(gw, &held->head, &held->answer, "connect");
@@ -299,7 +296,7 @@ static void decide(struct held *held)
 {
 	if (held->head.port == DNS_STREAM_PORT) {
 		count(held, true);
-		let_in(held, -1); /* names are asked for there, of us */
+		let_in(held); /* names are asked for there, of us */
 		return;
 	}
 	switch (held->answer.verdict) {
@@ -329,8 +326,7 @@ void held_start(struct gateway *gw, const struct netcatch_record *record)
 		.answer = verdict.answer,
 		.has_address = verdict.has_address,
 		.port = verdict.port,
-		.since_ns = poller_now_ns(gw->poller),
-		.upstream_fd = -1};
+		.since_ns = poller_now_ns(gw->poller)};
 	memcpy(held->address, verdict.address, sizeof(held->address));
 	flow_head_init(&held->head, "tcp", record->key.dst, record->key.dport, verdict.host,
 		&record->owner);
@@ -352,16 +348,17 @@ void held_repeat(struct held *held, const struct netcatch_record *record)
 void held_accept(struct held *held, int client_fd)
 {
 	struct gateway *gw = held->gw;
-	int upstream_fd = take_fd(&held->upstream_fd);
 	struct flow_head head = held->head;
 	struct policy_answer answer = held->answer;
+	struct poller_io upstream;
 
+	dial_take(&held->dial, &upstream);
 	held->head = (struct flow_head){0};
 	held_free(held);
 	if (head.port == DNS_STREAM_PORT)
 		dns_stream_open(gw, &head, client_fd);
 	else
-		bridge_open(gw, &head, client_fd, upstream_fd, &answer);
+		bridge_open(gw, &head, client_fd, &upstream, &answer);
 }
 
 void held_check(struct held *held)

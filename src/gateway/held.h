@@ -41,10 +41,9 @@ struct held {
 	uint8_t packet[SYN_MAX];
 	size_t packet_len;
 	int64_t since_ns, dialled_ns; /* the SYN came; its turn to dial came */
-	struct dial dial;
+	struct dial dial; /* SETTLED: done; or never started, for a refused name, answered by us */
 	struct lookup *lookup;
 	struct ask *ask;
-	int upstream_fd; /* SETTLED; -1: a refused name, answered by us */
 	struct poller_timer timer;
 	struct held *next, **at; /* WAITING or DIALLING: in that queue */
 };

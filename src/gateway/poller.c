@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "util/mem.h"
 
 #define BATCH       256
+#define FDS_FIRST   256
 #define IDLE_ROUNDS 256 /* enough for what is ready of all flows */
 
 struct poller {
@@ -18,6 +20,8 @@ struct poller {
 	int64_t now_ns;
 	struct epoll_event batch[BATCH];
 	int n_batch;
+	struct poller_io **by_fd;
+	size_t n_by_fd;
 	struct poller_io *again;    /* whose turn went on to the next round */
 	void (*on_idle)(void *ctx); /* NULL: nobody waits for that */
 	void *idle_ctx;
@@ -43,6 +47,7 @@ void poller_free(struct poller *poller)
 		return;
 	close(poller->epoll_fd);
 	free(poller->heap);
+	free(poller->by_fd);
 	free(poller);
 }
 
@@ -56,12 +61,27 @@ void poller_stop(struct poller *poller)
 	poller->is_stopped = true;
 }
 
+static void place(struct poller *poller, struct poller_io *io)
+{
+	size_t fd = (size_t)io->fd, n = poller->n_by_fd;
+
+	if (fd >= n) {
+		poller->n_by_fd = 2 * fd + FDS_FIRST;
+		poller->by_fd =
+			mem_grow(poller->by_fd, poller->n_by_fd, sizeof(struct poller_io *));
+		memset(poller->by_fd + n, 0, (poller->n_by_fd - n) * sizeof(struct poller_io *));
+	}
+	poller->by_fd[fd] = io;
+}
+
 static int add(struct poller *poller, struct poller_io *io, uint32_t events)
 {
-	struct epoll_event ev = {.events = events, .data.ptr = io};
+	struct epoll_event ev = {.events = events, .data.fd = io->fd};
 
+	place(poller, io);
 	if (epoll_ctl(poller->epoll_fd, EPOLL_CTL_ADD, io->fd, &ev) == 0)
 		return 0;
+	poller->by_fd[io->fd] = NULL;
 	io->fd = -1;
 	return -errno;
 }
@@ -70,7 +90,7 @@ int poller_add(
 	struct poller *poller, struct poller_io *io, int fd, void (*on_ready)(void *ctx), void *ctx)
 {
 	*io = (struct poller_io){.fd = fd, .on_ready = on_ready, .ctx = ctx};
-	return add(poller, io, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	return add(poller, io, EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 }
 
 int poller_add_level(
@@ -112,10 +132,24 @@ void poller_forget(struct poller *poller, struct poller_io *io)
 	if (io->fd < 0)
 		return;
 	for (int i = 0; i < poller->n_batch; i++)
-		if (poller->batch[i].data.ptr == io)
-			poller->batch[i].data.ptr = NULL;
+		if (poller->batch[i].data.fd == io->fd)
+			poller->batch[i].data.fd = -1; /* the number may soon be another's */
+	if (poller->by_fd[io->fd] == io)
+		poller->by_fd[io->fd] = NULL;
 	unqueue(io);
 	io->fd = -1;
+}
+
+void poller_move(struct poller *poller, struct poller_io *from, struct poller_io *to,
+	void (*on_ready)(void *ctx), void *ctx)
+{
+	*to = (struct poller_io){
+		.fd = from->fd, .ready = from->ready, .on_ready = on_ready, .ctx = ctx};
+	if (from->fd < 0)
+		return;
+	unqueue(from);
+	from->fd = -1;
+	place(poller, to);
 }
 
 void poller_again(struct poller *poller, struct poller_io *io)
@@ -222,13 +256,15 @@ static unsigned edges(uint32_t events)
 	return (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? POLLER_READ : 0) |
 	       (events & (EPOLLOUT | EPOLLHUP | EPOLLERR) ? POLLER_WRITE : 0) |
 	       (events & (EPOLLHUP | EPOLLERR) ? POLLER_ERROR : 0) |
-	       (events & (EPOLLHUP | EPOLLRDHUP) ? POLLER_END : 0);
+	       (events & (EPOLLHUP | EPOLLRDHUP) ? POLLER_END : 0) |
+	       (events & EPOLLPRI ? POLLER_URGENT : 0);
 }
 
 static void run_batch(struct poller *poller)
 {
 	for (int i = 0; i < poller->n_batch; i++) {
-		struct poller_io *io = poller->batch[i].data.ptr;
+		int fd = poller->batch[i].data.fd;
+		struct poller_io *io = fd < 0 ? NULL : poller->by_fd[fd];
 
 		if (!io)
 			continue;

@@ -25,10 +25,11 @@ void poller_stop(struct poller *poller);
 void poller_when_idle(struct poller *poller, void (*on_idle)(void *ctx), void *ctx);
 int64_t poller_now_ns(const struct poller *poller); /* CLOCK_MONOTONIC at the start of this round */
 
-#define POLLER_READ  1u
-#define POLLER_WRITE 2u
-#define POLLER_ERROR 4u /* both ends are done with it, or it has an error */
-#define POLLER_END   8u /* the peer sends nothing more; what it sent may still wait */
+#define POLLER_READ   1u
+#define POLLER_WRITE  2u
+#define POLLER_ERROR  4u  /* both ends are done with it, or it has an error */
+#define POLLER_URGENT 16u /* it has sent urgent data, at which a read stops short */
+#define POLLER_END    8u  /* the peer sends nothing more; what it sent may still wait */
 
 struct poller_io {
 	int fd;         /* -1: not added */
@@ -46,6 +47,10 @@ int poller_add_level(struct poller *poller, struct poller_io *io, int fd,
 void poller_remove(struct poller *poller, struct poller_io *io);
 /* The same where fd is closed next, by which the kernel forgets it as well. */
 void poller_forget(struct poller *poller, struct poller_io *io);
+/* The descriptor, and what is ready, have another owner from now on; the kernel is not asked, so no edge comes for what
+ * is ready already. Of one that is not added, to is none either. */
+void poller_move(struct poller *poller, struct poller_io *from, struct poller_io *to,
+	void (*on_ready)(void *ctx), void *ctx);
 /* Calls on_ready once more in the next round: for what stopped before EAGAIN. */
 void poller_again(struct poller *poller, struct poller_io *io);
 

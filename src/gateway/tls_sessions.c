@@ -8,8 +8,8 @@
 #include "util/mem.h"
 #include "util/str.h"
 
-#define SESSIONS_MAX 64 /* a few KiB each, with the certificates */
-#define ALIKE_MAX    4  /* of one key: servers give two to a connection */
+#define SESSIONS_MAX 64                     /* a few KiB each, with the certificates */
+#define ALIKE_MAX    4                      /* of one key: servers give two to a connection */
 #define LIFE_NS      (600 * CLOCK_NS_PER_S) /* then the certificate is looked at again */
 
 struct kept {
@@ -76,8 +76,9 @@ static bool is_good(const struct kept *kept)
 {
 	const X509 *x = SSL_SESSION_get0_peer(kept->session);
 
-	return clock_mono_ns() - kept->since_ns < LIFE_NS && SSL_SESSION_is_resumable(kept->session) &&
-	       x && X509_cmp_current_time(X509_get0_notAfter(x)) > 0;
+	return clock_mono_ns() - kept->since_ns < LIFE_NS &&
+	       SSL_SESSION_is_resumable(kept->session) && x &&
+	       X509_cmp_current_time(X509_get0_notAfter(x)) > 0;
 }
 
 SSL_SESSION *tls_sessions_take(struct tls_sessions *all, struct slice key)

@@ -53,6 +53,22 @@ print([d.index(b'"/%d"' % i) < d.index(b'"/%d"' % (i + 1)) for i in (1, 2)])
 '''
 
 
+URGENT = '''
+import socket
+s = socket.create_connection(('allowed.test', 80)); s.settimeout(10)
+s.sendall(b'POST /urgent HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: 6\\r\\n\\r\\nab')
+s.send(b'!', socket.MSG_OOB); s.sendall(b'cd'); s.send(b'!', socket.MSG_OOB); s.sendall(b'ef')
+print(s.recv(12))
+'''
+
+
+def test_urgent_data_stands_beside_the_rest(online, world):
+	"""A read stops short at it; what is behind must not be waited for."""
+	run = online.py(URGENT, options=allow(world, 'allowed.test'))
+	assert run.out == "b'HTTP/1.1 200'\n", run
+	assert [request['body_bytes'] for request in run.record.events('net.http')] == [6]
+
+
 def test_requests_in_one_packet_and_byte_by_byte(online, world):
 	run = online.py(PIPELINE, options=allow(world, 'allowed.test'))
 	assert run.out == '[True, True]\n', run

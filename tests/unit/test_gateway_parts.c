@@ -419,6 +419,42 @@ static void on_ready_remove_both(void *ctx)
 	poller_stop(poller);
 }
 
+/* What was ready stays so for the next owner, who hears of everything else, and the old one of nothing. */
+static void on_ready_move(void *ctx)
+{
+	struct poller *poller = ctx;
+
+	fired.n++;
+	if (fired.n == 1) {
+		assert_int_equal(pair_io[0].ready, POLLER_WRITE);
+		poller_move(poller, &pair_io[0], &pair_io[1], on_ready_move, poller);
+		assert_int_equal(pair_io[0].fd, -1);
+		assert_int_equal(pair_io[1].ready, POLLER_WRITE);
+		assert_int_equal(send(fired.order[1], "x", 1, 0), 1);
+		return;
+	}
+	assert_int_equal(pair_io[0].ready, POLLER_WRITE);
+	assert_int_equal(pair_io[1].ready, POLLER_WRITE | POLLER_READ);
+	poller_remove(poller, &pair_io[1]);
+	poller_stop(poller);
+}
+
+static void test_move(void **state)
+{
+	struct poller *poller = poller_new();
+
+	fired.n = 0;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fired.order), 0);
+	assert_int_equal(poller_add(poller, &pair_io[0], fired.order[0], on_ready_move, poller), 0);
+	poller_run(poller, no_turn, NULL);
+	assert_int_equal(fired.n, 2);
+	poller_move(poller, &pair_io[1], &pair_io[0], on_ready_move, poller); /* none is none */
+	assert_int_equal(pair_io[0].fd, -1);
+	poller_free(poller);
+	close(fired.order[0]);
+	close(fired.order[1]);
+}
+
 /* Both ends are ready in one round; the first callback takes the second away. */
 static void test_remove_in_callback(void **state)
 {
@@ -687,6 +723,7 @@ int main(void)
 		cmocka_unit_test(test_resolvers),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_timers),
+		cmocka_unit_test(test_move),
 		cmocka_unit_test(test_remove_in_callback),
 		cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_never_idle),
