@@ -143,5 +143,5 @@ bool policy_path_may_match(const char *pattern, const char *path)
 		if (!is_in_tail)
 			str_putc(&bare, *path);
 	}
-	return matches(pattern, bare.p, true);
+	return matches(pattern, bare.p ? bare.p : "", true);
 }
