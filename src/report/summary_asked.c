@@ -64,8 +64,8 @@ static void add_question(struct str *out, const struct summary_question *questio
 {
 	scoped_str struct str place = {0};
 
-	network_place_add(&place, question->host.len ? question->host : question->address,
-		question->port);
+	network_place_add(
+		&place, question->host.len ? question->host : question->address, question->port);
 	summary_lines_quote(out, str_slice(&place), PLACE_MAX);
 	str_putc(out, ' ');
 	summary_lines_quote(out, question->answer, 20);

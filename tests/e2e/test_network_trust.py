@@ -158,7 +158,8 @@ def agree_with(run, world):
 		mine = collections.Counter({key[1:]: n for key, n in ws_messages(run).items() if key[0] == direction})
 		assert mine == got, (direction, mine, got)
 	assert got[1, 40000] == 1 and got[2, 3] == 1 and sum(n for (op, _), n in got.items() if op == 8) == 1
-	bodies = [m['body'] for m in run.record.events('net.ws') if m['opcode'] == 1 and m['direction'] == 'out']
+	messages = [m for entry in run.record.json('net') for m in entry.get('messages', ())]
+	bodies = [m['body'] for m in messages if m['opcode'] == 1 and m['direction'] == 'out']
 	assert bodies == ['hello', 'x' * 40000]
 	assert outcomes(run) == [('intercepted', None)]
 

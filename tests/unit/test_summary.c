@@ -327,7 +327,7 @@ static void test_network_text(void **state)
 		"used 1 "
 		"time at a.test\n",
 		"Asked     q.test:443 allowed by uid:7, 2 times; 203.0.113.8:22 refused (no "
-	        "answer)\n",
+		"answer)\n",
 		"Observed  processes, files, network complete: 26 events, 0 dropped, 0 blind; 1 "
 		"host "
 		"read without its requests (pinned TLS)\n",
