@@ -58,6 +58,7 @@ extern const struct verb verb_files;
 extern const struct verb verb_gc;
 extern const struct verb verb_inspect;
 extern const struct verb verb_log;
+extern const struct verb verb_manifest;
 extern const struct verb verb_net;
 extern const struct verb verb_net_rules;
 extern const struct verb verb_pause;

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "manifest/manifest_words.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -22,44 +22,9 @@ static const char *const kind_words[CHANGE_N_KINDS] = {
 	[CHANGE_MODE] = "mode_changed",
 };
 
-static const char *type_word(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "directory";
-	case S_IFLNK:
-		return "link";
-	case S_IFIFO:
-		return "pipe";
-	case S_IFSOCK:
-		return "socket";
-	case S_IFCHR:
-	case S_IFBLK:
-		return "device";
-	default:
-		return "file";
-	}
-}
-
 static void write_hash(struct jsonw *j, const char *key, const struct change_side *side)
 {
 	jsonw_ktext(j, key, side->sha256[0] ? side->sha256 : NULL);
-}
-
-static void write_mode(struct jsonw *j, const char *key, mode_t mode)
-{
-	char text[8];
-
-	(void)snprintf(text, sizeof(text), "%04o", mode & 07777U);
-	jsonw_ktext(j, key, text);
-}
-
-static void write_owner(struct jsonw *j, const char *key, uint32_t uid, uint32_t gid)
-{
-	char text[32];
-
-	(void)snprintf(text, sizeof(text), "%u:%u", uid, gid);
-	jsonw_ktext(j, key, text);
 }
 
 static uint32_t inner_below(
@@ -91,10 +56,10 @@ static void write_type(struct jsonw *j, const struct change *c)
 	mode_t before = c->before.mode, after = c->after.mode;
 
 	if (before && after && ((before ^ after) & S_IFMT)) {
-		jsonw_ktext(j, "type_before", type_word(before));
-		jsonw_ktext(j, "type", type_word(after));
+		jsonw_ktext(j, "type_before", manifest_type_word(before));
+		jsonw_ktext(j, "type", manifest_type_word(after));
 	} else if (!S_ISREG(after ? after : before)) {
-		jsonw_ktext(j, "type", type_word(after ? after : before));
+		jsonw_ktext(j, "type", manifest_type_word(after ? after : before));
 	}
 	if (c->before.target)
 		jsonw_kslice(j, "target_before", slice_of(c->before.target));
@@ -107,17 +72,18 @@ static void write_rights(struct jsonw *j, const struct changes *changes, const s
 	const struct change_side *a = &c->before, *b = &c->after;
 
 	if (a->mode && b->mode && !S_ISLNK(b->mode) && ((a->mode ^ b->mode) & 07777)) {
-		write_mode(j, "mode_before", a->mode);
-		write_mode(j, "mode", b->mode);
+		manifest_write_mode(j, "mode_before", a->mode);
+		manifest_write_mode(j, "mode", b->mode);
 	} else if (!a->mode && (b->mode & 06000)) {
-		write_mode(j, "mode", b->mode);
+		manifest_write_mode(j, "mode", b->mode);
 	}
 	if (c->flags & CHANGE_OWNER) {
 		const struct change_layer *l = changes->layer;
 
-		write_owner(j, "owner_before", inner_below(changes, &l->uid_map, a->uid),
+		manifest_write_owner(j, "owner_before", inner_below(changes, &l->uid_map, a->uid),
 			inner_below(changes, &l->gid_map, a->gid));
-		write_owner(j, "owner", inner_above(changes, b->uid), inner_above(changes, b->gid));
+		manifest_write_owner(
+			j, "owner", inner_above(changes, b->uid), inner_above(changes, b->gid));
 	}
 	if (c->flags & CHANGE_ATTRIBUTES)
 		jsonw_kbool(j, "attributes", true);

@@ -149,6 +149,8 @@ static int on_status(struct request *req, struct err *err)
 	jsonw_kint(&j, "events", (int64_t)record_next_seq(sup->record) - 1);
 	jsonw_kbool(&j, "traced", sup->tracing != NULL);
 	jsonw_kint(&j, "init_pid", sandbox_init_pid(sup->sandbox));
+	jsonw_kint(&j, "id_base", sandbox_id_base(sup->sandbox));
+	jsonw_ktext(&j, "cwd", sandbox_default_cwd(sup->sandbox));
 	jsonw_object_end(&j);
 	conn_answer_ok(req->conn, str_slice(&text));
 	return 0;

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "manifest/beneath.h"
+#include "manifest/content.h"
+#include "manifest/tree_internal.h"
+#include "util/mem.h"
+#include "util/scoped.h"
+#include "util/str.h"
+
+#define NAMES_BYTES 4096 /* of names a job has: some hundred */
+#define PATH_STEP   4000 /* bytes of a path that one look-up takes: the kernel's limit is 4,096 */
+
+static const char *const skipped_names[] = {".git", "node_modules"};
+
+/* ---- jobs and the folders they share ---- */
+
+struct tree_job *tree_job_new(char *path)
+{
+	struct tree_job *job = new0(struct tree_job);
+
+	job->path = path;
+	return job;
+}
+
+static void let_go(struct tree_folder *folder)
+{
+	if (__atomic_sub_fetch(&folder->n_users, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	close(folder->fd);
+	free(folder->path);
+	free(folder);
+}
+
+void tree_job_free(struct tree_job *job)
+{
+	if (job->folder)
+		let_go(job->folder);
+	free(job->path);
+	free(job->names);
+	free(job);
+}
+
+static void push_names(struct tree_worker *worker, struct tree_folder *folder, struct str *names)
+{
+	struct tree_job *job = tree_job_new(NULL);
+
+	__atomic_add_fetch(&folder->n_users, 1, __ATOMIC_ACQ_REL);
+	job->folder = folder;
+	job->len = names->len;
+	job->names = str_take(names);
+	tree_work_push(worker->work, job);
+}
+
+/* ---- folders ---- */
+
+static char *path_below(const char *folder, const char *name)
+{
+	return *folder ? mem_printf("%s/%s", folder, name) : mem_dup(name);
+}
+
+/* From the root, in steps where the path is longer than the kernel takes. */
+static int open_folder(int root_fd, const char *path)
+{
+	scoped_fd int at = -1;
+
+	if (!*path)
+		return beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY);
+	while (strlen(path) > PATH_STEP) {
+		const char *end = memrchr(path, '/', PATH_STEP);
+		scoped_mem char *step = mem_copy(path, (size_t)(end - path));
+		int next = beneath_open(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY);
+
+		if (next < 0)
+			return next;
+		scoped_close(&at);
+		at = next;
+		path = end + 1;
+	}
+	return beneath_open(at < 0 ? root_fd : at, path, O_RDONLY | O_DIRECTORY);
+}
+
+/* What was listed is not there as what it was. */
+static bool is_gone(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR || r == -EBADF || r == -ELOOP || r == -EINVAL;
+}
+
+static enum tree_problem problem_of(int r)
+{
+	return r == -EXDEV ? TREE_MOUNT : TREE_UNREADABLE;
+}
+
+static void add_problem(struct tree_worker *worker, const char *path, enum tree_problem problem)
+{
+	struct tree_entry *entry = tree_add(&worker->found, mem_dup(path));
+
+	entry->mode = S_IFDIR;
+	entry->problem = problem;
+}
+
+static void list_names(struct tree_worker *worker, struct tree_folder *folder, DIR *dir)
+{
+	scoped_str struct str names = {0};
+	struct dirent *e;
+
+	while ((e = readdir(dir))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		str_add(&names, e->d_name, strlen(e->d_name) + 1);
+		if (names.len >= NAMES_BYTES)
+			push_names(worker, folder, &names);
+	}
+	if (names.len > 0)
+		push_names(worker, folder, &names);
+}
+
+/* The folder itself, then its names. -errno where it cannot be listed. */
+static int list_open(struct tree_worker *worker, const char *path, int fd)
+{
+	int names_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	DIR *dir = names_fd < 0 ? NULL : fdopendir(names_fd);
+	struct tree_folder *folder;
+	struct stat st;
+
+	if (!dir) {
+		scoped_close(&names_fd);
+		close(fd);
+		return -errno;
+	}
+	if (*path && fstat(fd, &st) == 0)
+		tree_take_stat(worker->work->config, &st, tree_add(&worker->found, mem_dup(path)));
+	folder = new0(struct tree_folder);
+	*folder = (struct tree_folder){.path = mem_dup(path), .fd = fd, .n_users = 1};
+	list_names(worker, folder, dir);
+	closedir(dir);
+	let_go(folder);
+	return 0;
+}
+
+static void list(struct tree_worker *worker, const char *path)
+{
+	int fd = open_folder(worker->work->config->root_fd, path);
+	int r = fd < 0 ? fd : list_open(worker, path, fd);
+
+	if (is_gone(r))
+		worker->found.vanished++; /* as a folder */
+	else if (r < 0)
+		add_problem(worker, path, problem_of(r));
+}
+
+/* ---- what is in them ---- */
+
+void tree_take_stat(
+	const struct tree_config *config, const struct stat *st, struct tree_entry *entry)
+{
+	entry->mode = st->st_mode;
+	entry->uid = st->st_uid - config->id_base < config->id_count ? st->st_uid - config->id_base
+	                                                             : st->st_uid;
+	entry->gid = st->st_gid - config->id_base < config->id_count ? st->st_gid - config->id_base
+	                                                             : st->st_gid;
+	entry->size = S_ISREG(st->st_mode) ? st->st_size : 0;
+	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode)) {
+		entry->major = major(st->st_rdev);
+		entry->minor = minor(st->st_rdev);
+	}
+}
+
+static bool is_skipped(const struct tree_config *config, const char *name)
+{
+	for (size_t i = 0; i < sizeof(skipped_names) / sizeof(skipped_names[0]); i++)
+		if (!config->all && strcmp(name, skipped_names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Those that are never opened. -ENOENT where it is gone. */
+static int take_other(struct tree_worker *worker, int fd, const char *name, const struct stat *st,
+	struct tree_entry *entry)
+{
+	tree_take_stat(worker->work->config, st, entry);
+	return S_ISLNK(st->st_mode) ? content_read_link(fd, name, &entry->target) : 0;
+}
+
+static void look(struct tree_worker *worker, const struct tree_folder *folder, const char *name)
+{
+	const struct tree_config *config = worker->work->config;
+	struct tree_entry entry = {0};
+	struct stat st;
+	int r = fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+
+	if (r == 0 && S_ISDIR(st.st_mode) && !is_skipped(config, name)) {
+		tree_work_push(worker->work, tree_job_new(path_below(folder->path, name)));
+		return;
+	}
+	if (r == 0 && S_ISREG(st.st_mode))
+		r = tree_read_file(worker, folder->fd, name, &entry);
+	else if (r == 0)
+		r = take_other(worker, folder->fd, name, &st, &entry);
+	if (is_gone(r)) {
+		worker->found.vanished++;
+		free(entry.target);
+		return;
+	}
+	if (r < 0) {
+		tree_take_stat(config, &st, &entry);
+		entry.problem = problem_of(r);
+	} else if (S_ISDIR(entry.mode)) {
+		entry.problem = TREE_SKIPPED;
+	}
+	entry.path = path_below(folder->path, name);
+	*tree_add(&worker->found, NULL) = entry;
+}
+
+void tree_walk(struct tree_worker *worker, struct tree_job *job)
+{
+	if (job->path) {
+		list(worker, job->path);
+		return;
+	}
+	for (const char *name = job->names; name < job->names + job->len; name += strlen(name) + 1)
+		look(worker, job->folder, name);
+}
