@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What stands between the two sides of a connection: bytes in, bytes out, no sockets and no clock.
  *
- * conn.c owns the sockets and moves bytes for it:
+ * bridge_drive.c has the sockets and moves bytes for it:
  *   - it gives what a side sent to take(), as long as that takes something; what was not taken stays in the
  *     socket, which is the back-pressure: a machine that buffers much for a slow side takes nothing from the
  *     other. It asks again after every sent() and after every take() from the other side.
  *   - it writes what peek() shows and tells with sent() how much went out.
  *   - after each of these it looks at error() and wants_end().
  * A machine may make bytes for either side at any of these calls (an answer of its own, a 403). It never
- * calls back into conn. Everything happens on one thread. */
+ * calls back into that. Everything happens on one thread. */
 #ifndef GATEWAY_MACHINE_H
 #define GATEWAY_MACHINE_H
 

@@ -261,7 +261,7 @@ static void advance(struct mitm *m)
 		pump(m);
 }
 
-/* The machine that conn sees. */
+/* The machine that the bridge sees. */
 
 static size_t mitm_take(void *self, enum machine_side from, const void *p, size_t len)
 {

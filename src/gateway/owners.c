@@ -15,7 +15,7 @@
 
 #define KEEP_NS     (60 * CLOCK_NS_PER_S)
 #define SWEEP_NS    (30 * CLOCK_NS_PER_S)
-#define KEYS_MAX    20000 /* beyond, one is deleted when it was read */
+#define KEYS_MAX    (NETCATCH_OWNERS_MAX / 2) /* beyond, one is deleted when it was read */
 #define PATIENCE_US 200000
 
 struct owners {

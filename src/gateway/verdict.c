@@ -66,7 +66,6 @@ static void find_synthetic(struct gateway *gw, const uint8_t address[16], uint16
 	int64_t now_ns = poller_now_ns(gw->poller);
 	const struct spec_host_map *map;
 
-	v->is_synthetic = true;
 	v->port = port;
 	v->host = names_find(gw->names, address, 0, now_ns);
 	if (!v->host) {

@@ -17,7 +17,6 @@ struct gateway;
 struct verdict {
 	const char
 		*host; /* the name that decided; NULL for a raw address; borrowed from the names */
-	bool is_synthetic;
 	struct policy_answer answer;
 	/* Where to go, when it is allowed: an address, or host where that has to be looked up first. */
 	bool has_address;
