@@ -249,7 +249,7 @@ static void on_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
  * where a rule names that. */
 static const char *name_for_proxy(const struct held *held)
 {
-	return strncmp(held->answer.rule, "allow ", strlen("allow ")) == 0 ? held->head.host : NULL;
+	return held->answer.is_named ? held->head.host : NULL;
 }
 
 void held_dial(struct held *held)

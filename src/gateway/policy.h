@@ -43,6 +43,8 @@ struct policy_answer {
 	bool shadow; /* ALLOW, but only because of --shadow: rule and reason say what would have refused it */
 	bool only_http; /* ALLOW only as long as every request is asked about with method and path: what is no
 			 * HTTP that can be read is to be refused */
+	bool is_named; /* ALLOW, and a rule names the host, itself or what it lies below: not everything, not its
+			* address */
 	char rule[192];   /* the rule that decided, "deny *.example.com", or the default's name */
 	char reason[384]; /* refused: a sentence that an agent can act on */
 };

@@ -325,6 +325,7 @@ static enum policy_verdict decide(struct look *look, struct policy_answer *a, bo
 	}
 	a->only_http |=
 		policy->net == SPEC_NET_ALLOW && best.match == MATCH_IF_HTTP && look->q->port;
+	a->is_named = allowed.is_named;
 	if (best.rule)
 		name_rule(a, "allow", best.rule);
 	else

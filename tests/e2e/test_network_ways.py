@@ -97,6 +97,15 @@ def test_upstream_proxy(world, online, proxy):
 	assert 'geheim' not in text and word not in text
 
 
+@pytest.mark.parametrize('rules', [('--net', 'open', '--allow', '203.0.113.0/24'), ('--allow', '*')], ids=['address', 'all'])
+def test_proxy_is_told_no_name_that_no_rule_names(world, online, proxy, rules):
+	"""It would look the name up anew, and might find another address than the one that was judged."""
+	end = proxy(3131, 'works')
+	done = online.sh(f'{STATUS} http://allowed.test/', options=(*rules, *world.net, '--upstream-proxy', 'http://203.0.113.1:3131'))
+	assert done.lines == ['200'], done
+	assert [head.split(b'\r\n')[0] for head in end()] == [f'CONNECT {world_.UPSTREAM}:80 HTTP/1.1'.encode()]
+
+
 def test_datagrams_do_not_go_around_a_proxy(world, online, proxy):
 	proxy(3129, 'works')
 	code = '''

@@ -375,6 +375,33 @@ static void test_own_addresses(void **state)
 	policy_free(policy);
 }
 
+/* What a proxy may look up anew: a name that a rule names, not one whose address does, nor one of all. */
+static void test_named(void **state)
+{
+	static const struct {
+		const char *json, *target;
+		bool is_named;
+	} rows[] = {
+		{listed, "a.example 192.0.2.1 443", true},
+		{wild, "x.packages.example.org 192.0.2.1 443", true},
+		{paths, "api.example 192.0.2.1 443", true},
+		{listed, "b.example 10.1.2.3 443", false},
+		{"{\"allow\":[\"*\"]}", "a.example 192.0.2.1 443", false},
+		{"{\"allow\":[\"*\",\"a.example\"]}", "a.example 192.0.2.1 443", true},
+		{open_mode, "a.example 192.0.2.1 443", false},
+		{"{\"net\":\"open\",\"allow\":[\"10.0.0.0/8\"]}", "a.example 10.0.0.1 80", false},
+	};
+
+	for (size_t i = 0; i < LEN(rows); i++) {
+		scoped(policy) struct policy *policy = policy_of(rows[i].json);
+		struct policy_answer a = ask(policy, rows[i].target);
+
+		assert_int_equal(a.verdict, A);
+		if (a.is_named != rows[i].is_named)
+			fail_msg("%s: %s", rows[i].json, rows[i].target);
+	}
+}
+
 static void test_reasons(void **state)
 {
 	static const struct {
@@ -470,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_wants_http),
 		cmocka_unit_test(test_shadow),
 		cmocka_unit_test(test_own_addresses),
+		cmocka_unit_test(test_named),
 		cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_maps_and_tls),
 		cmocka_unit_test(test_paths),
