@@ -25,7 +25,7 @@
 #define ANSWER_MAX 4096
 #define PROCS_MAX  (1u << 20)
 #define FILE_MAX   8192
-#define LOOKS_MAX  4096 /* at open files, for one question: the gateway waits */
+#define LOOKS_MAX  32768 /* at open files, for one question, some 50 ms: the gateway waits */
 #define BESIDE     4
 #define PATH_LEN   64
 #define LINK_LEN   64
@@ -186,20 +186,21 @@ static bool is_of_process(struct netcatch_diag *diag, uint32_t pid, uint64_t ino
 	return found;
 }
 
-/* In the group of this folder. */
+/* In the group of this folder; the youngest process first, since who connects has often just begun. */
 static bool is_of_group(struct netcatch_diag *diag, int group_fd, uint64_t inode, unsigned *looks)
 {
 	scoped_str struct str procs = {0};
-	const char *p;
-	char *rest;
+	size_t end;
 
 	if (fdio_read_file(group_fd, "cgroup.procs", PROCS_MAX, &procs) < 0)
 		return false;
-	for (p = procs.p; p && *p && *looks < LOOKS_MAX; p = rest + (*rest == '\n')) {
-		unsigned long pid = strtoul(p, &rest, 10);
+	for (end = procs.len; end > 0 && *looks < LOOKS_MAX;) {
+		unsigned long pid;
 
-		if (rest == p)
-			return false;
+		end--; /* its newline */
+		while (end > 0 && procs.p[end - 1] != '\n')
+			end--;
+		pid = strtoul(procs.p + end, NULL, 10);
 		if (is_of_process(diag, (uint32_t)pid, inode, looks))
 			return true;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nf_tables and nfnetlink_log as linux/netfilter/{nf_tables,nfnetlink_log}.h have them. Plain netlink and not libnftables,
- * which reads a language to say these two dozen lines and brings 700 KB along.
+/* nf_tables and nfnetlink_log as linux/netfilter/{nf_tables,nfnetlink_log}.h have them. Plain netlink and not libnftables:
+ * these dozen rules never change, and a static one of that is not packaged.
  *
  * One chain where packets come in from the loopback interface, before they are given to a socket; what no rule takes is
  * dropped, and so is what a rule leads to a socket that is gone. */
@@ -55,9 +55,9 @@ struct test {
 enum verdict {
 	DROP,
 	ACCEPT,
-	COPY,
-	LEAD
-}; /* COPY: and drop; LEAD: to a socket, or go on to the next rule */
+	COPY, /* and drop */
+	LEAD, /* to a socket; where there is none the next rule is tried */
+};
 
 struct rule {
 	struct test tests[TESTS_MAX];
@@ -68,53 +68,15 @@ struct rule {
 	} to;
 };
 
-#define FAMILY(which) \
-	{ \
-		.what = WHAT_META, .where = NFT_META_NFPROTO, .len = 1, .value = { \
-			NFPROTO_##which \
-		} \
-	}
-#define IS(protocol) \
-	{ \
-		.what = WHAT_META, .where = NFT_META_L4PROTO, .len = 1, .value = { \
-			IPPROTO_##protocol \
-		} \
-	}
-#define MARKED \
-	{ \
-		.what = WHAT_META, .where = NFT_META_MARK, .len = 4, .value = { \
-			BYTES(NETCATCH_RULES_MARK) \
-		} \
-	}
-#define TO4(n, ...) \
-	{ \
-		.what = WHAT_BYTES, .where = NFT_PAYLOAD_NETWORK_HEADER, .at = 16, .len = (n), \
-		.value = { \
-			__VA_ARGS__ \
-		} \
-	}
-#define TO6(...) \
-	{ \
-		.what = WHAT_BYTES, .where = NFT_PAYLOAD_NETWORK_HEADER, .at = 24, .len = 16, \
-		.value = { \
-			__VA_ARGS__ \
-		} \
-	}
-#define TO_PORT(port) \
-	{ \
-		.what = WHAT_BYTES, .where = NFT_PAYLOAD_TRANSPORT_HEADER, .at = 2, .len = 2, \
-		.value = { \
-			(port) >> 8, \
-			(port)&255 \
-		} \
-	}
-#define NOT_FIRST \
-	{ \
-		.what = WHAT_BYTES, .where = NFT_PAYLOAD_TRANSPORT_HEADER, .at = TCP_FLAGS, \
-		.len = 1, .mask = TCP_SYN | TCP_ACK, .differs = true, .value = { \
-			TCP_SYN \
-		} \
-	}
+/* clang-format off */
+#define FAMILY(which) {WHAT_META, NFT_META_NFPROTO, 0, 1, 0, false, {NFPROTO_##which}}
+#define IS(protocol)  {WHAT_META, NFT_META_L4PROTO, 0, 1, 0, false, {IPPROTO_##protocol}}
+#define MARKED        {WHAT_META, NFT_META_MARK, 0, 4, 0, false, {BYTES(NETCATCH_RULES_MARK)}}
+#define TO4(n, ...)   {WHAT_BYTES, NFT_PAYLOAD_NETWORK_HEADER, 16, n, 0, false, {__VA_ARGS__}}
+#define TO6(...)      {WHAT_BYTES, NFT_PAYLOAD_NETWORK_HEADER, 24, 16, 0, false, {__VA_ARGS__}}
+#define TO_PORT(port) {WHAT_BYTES, NFT_PAYLOAD_TRANSPORT_HEADER, 2, 2, 0, false, {(port) >> 8, (port) & 255}}
+#define NOT_FIRST     {WHAT_BYTES, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS, 1, TCP_SYN | TCP_ACK, true, {TCP_SYN}}
+/* clang-format on */
 
 #define GATEWAY_IP4     BYTES(NETCATCH_GATEWAY_IP4)
 #define GATEWAY_MAPPED  IP6_MAPPED_HEAD, GATEWAY_IP4

@@ -17,7 +17,9 @@
 #include "observer/pump.h"
 #include "util/clock.h"
 #include "util/fdio.h"
+#include "util/kmap.h"
 #include "util/mem.h"
+#include "util/scoped.h"
 
 #define RING_SMALL (256u << 10)
 #define RING_BIG   (4u << 20)
@@ -42,7 +44,14 @@ struct observer {
 
 int observer_probe(struct err *err)
 {
-	return programs_probe(err);
+	scoped_fd int ring = -1;
+	int r = programs_probe(err);
+
+	if (r < 0)
+		return r;
+	ring = kmap_ring_new(RING_MIN); /* that nobody uses: whether one may be made */
+	return ring < 0 ? err_set(err, ring, "tracing needs the right to make rings (CAP_BPF): %m")
+	                : 0;
 }
 
 /* ---- opening ---- */

@@ -216,6 +216,36 @@ assert all(os.wait()[1] == 0 for i in range(int(sys.argv[2])))
 	assert told == collections.Counter({(port, pid, exec_id): n_each for port, pid in want.items()})
 
 
+def test_more_owners_than_there_is_room_for_are_looked_up(run):
+	n_processes, n_each = 5, 1400  # of 4,096 that are noted
+	done = run('''
+import resource
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+ready, go = os.pipe(), os.pipe()
+for i in range(int(sys.argv[2])):
+	if os.fork() == 0:
+		os.close(go[1])
+		sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for k in range(int(sys.argv[3]))]
+		for s in sockets:
+			s.sendto(b'x', (sys.argv[1], 20000 + i))
+			time.sleep(0.001)
+		os.write(ready[1], b'x')
+		os.read(go[0], 1)
+		os._exit(0)
+	assert os.read(ready[0], 1)
+print('sent', flush=True)
+time.sleep(1)
+os.close(go[1])
+assert all(os.wait()[1] == 0 for i in range(int(sys.argv[2])))
+''', UPSTREAM, str(n_processes), str(n_each))
+	assert done.code == 0, done
+	told = [event for event in done.record.events('net.connect') if event['port'] >= 20000]
+	assert len([event for event in told if event['port'] == 20000 + n_processes - 1]) > 100  # datagrams may be lost
+	assert all(event.get('pid') and event.get('exec') for event in told)
+	assert len({(event['pid'], event['port']) for event in told}) == n_processes
+
+
 def test_loopback_and_own_addresses_work_unseen(run):
 	done = run('''
 for address in ('127.0.0.1', '127.99.98.97', '::1', '10.0.0.2', 'fd00::2'):
@@ -474,7 +504,7 @@ def test_host_without_hooks_catches_all_the_same_and_says_what_it_cannot_tell(on
 
 def test_doctor_says_whether_the_network_can_be_caught(own_cloche):
 	told = {row['what']: row for row in json.loads(own_cloche.call('doctor', '--json').out)}
-	for what in ('network (sk_lookup)', 'network (cgroup hooks)'):
+	for what in ('network (sk_lookup)', 'network (nftables)', 'network (cgroup hooks)'):
 		assert told[what]['ok'] is True and told[what]['required'] is False and told[what]['detail']
 
 

@@ -95,6 +95,7 @@ def test_record_summary_and_doctor_say_so(degraded, world):
 	assert CAUGHT in done.err
 	told = {row['what']: row for row in json.loads(degraded.call('doctor', '--json').out)}
 	assert told['network (sk_lookup)']['ok'] is False
+	assert told['tracing (eBPF)']['ok'] is (degraded.way == 'no links')
 	assert told['network (nftables)']['ok'] is True and 'takes the place' in told['network (nftables)']['detail']
 
 
@@ -323,6 +324,20 @@ time.sleep(0.5)
 ''', UPSTREAM)
 	assert done.lines == ['[]'], done
 	wait_for(lambda: (UPSTREAM, 'udp', 5007) in world.wire(), 'the datagram behind it at upstream')
+
+
+def test_datagrams_to_groups_of_receivers_go_nowhere(run, world):
+	done = run('''
+for address in ('224.0.0.251', 'ff02::fb', '255.255.255.255'):
+	s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET, socket.SOCK_DGRAM)
+	s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+	s.sendto(b'x', (address, 5353))
+s.sendto(b'x', (sys.argv[1], 5008))
+time.sleep(0.5)
+''', UPSTREAM)
+	assert done.code == 0, done
+	wait_for(lambda: (UPSTREAM, 'udp', 5008) in world.wire(), 'what was sent behind them')
+	assert not [entry for entry in world.wire() if entry[2] == 5353]
 
 
 def test_ping_does_not_lie(run):
