@@ -268,6 +268,17 @@ def test_big_bodies_are_kept_beside(online, world):
 	assert online.call('rm', '--record', run.record.id).code == 0 and not blob.parent.parent.exists()
 
 
+def test_bodies_longer_than_most(online, world):
+	"""One frame between gateway and supervisor, however long the limit lets it be."""
+	run = online.sh('head -c 20000000 /dev/zero > big; curl -sS http://allowed.test/put -T big -o /dev/null',
+		options=(*allow(world, 'allowed.test'), '--body-limit', '32M'))
+	assert run.code == 0, run
+	event, = run.record.events('net.http')
+	assert event['body_blob'] == event['body_sha256'] == sha256(bytes(20000000)) and 'body_truncated' not in event
+	assert [event['what'] for event in run.record.events('net.gateway')] == ['started']
+	assert (folder_of(online, run) / event['body_blob']).stat().st_size == 20000000
+
+
 def test_cut_bodies_keep_head_and_tail(online, world):
 	(online.cwd / 'send.py').write_text('''
 import urllib.request as u
