@@ -244,7 +244,7 @@ const struct verb verb_manifest = {
 	.usage = "ID [ROOT...] | --host DIR...",
 	.help = "every file below a folder with its hash",
 	.text = "Without a ROOT, the folder in which commands start. Links, pipes, sockets and "
-                "devices "
+		"devices "
 		"are\nlisted, never opened; other filesystems are not entered. --json prints what "
 		"--check reads.",
 	.groups = groups,

@@ -84,7 +84,8 @@ def test_much_in_bounded_memory(world, box, bulk, base):
 	assert (down['response_bytes'], down['status']) == (n, 200)
 	assert [event['body_sha256'] for event in up] == [want] * len(up) and 'error' not in down
 	assert [entry['n'] for entry in world.log('site') if entry['path'] == '/echo'] == [n] * len(up)
-	assert peak_kb(gateway(box)) < MEMORY_MAX_KB
+	if 'ASAN_OPTIONS' not in os.environ:  # which keeps what was freed
+		assert peak_kb(gateway(box)) < MEMORY_MAX_KB
 
 
 BROKEN = '''
