@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/flow_head.h"
 #include "gateway/policy_internal.h"
 #include "gateway/policy_path.h"
 #include "gateway/policy_range.h"
@@ -112,22 +112,13 @@ static void name_rule(struct policy_answer *a, const char *word, const struct po
 		say(a->rule, sizeof(a->rule), "%s %s", word, rule->rule.text);
 }
 
-static void format_address(const uint8_t address[16], char *out, size_t size)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-	bool is_v4 = memcmp(address, mapped, sizeof(mapped)) == 0;
-
-	(void)inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? address + 12 : address, out,
-		(socklen_t)size); /* always fits */
-}
-
 /* "GET /path on host port 443", "192.0.2.1 port 22" */
 static void format_place(const struct policy_query *q, char *out, size_t size)
 {
-	char address[INET6_ADDRSTRLEN] = "", port[16] = "";
+	char address[FLOW_ADDRESS_SIZE] = "", port[16] = "";
 
 	if (q->has_address)
-		format_address(q->address, address, sizeof(address));
+		flow_address_text(q->address, address);
 	if (q->port)
 		snprintf(port, sizeof(port), " port %u", q->port);
 	if (q->method)
@@ -140,11 +131,11 @@ static void format_place(const struct policy_query *q, char *out, size_t size)
 /* Names of rules as options that people can copy. */
 static void format_wish(const struct policy_query *q, bool by_address, char *out, size_t size)
 {
-	char address[INET6_ADDRSTRLEN] = "";
+	char address[FLOW_ADDRESS_SIZE] = "";
 	const char *host = by_address ? NULL : q->host;
 
 	if (q->has_address)
-		format_address(q->address, address, sizeof(address));
+		flow_address_text(q->address, address);
 	if (!host)
 		host = address;
 	if (q->port)
@@ -254,7 +245,7 @@ static bool deny_by_range(
 	struct look *look, const struct allowed *allowed, struct policy_answer *a, bool *ret_shadow)
 {
 	const struct policy_range *range;
-	char address[INET6_ADDRSTRLEN], wish[PLACE_MAX], place[PLACE_MAX];
+	char address[FLOW_ADDRESS_SIZE], wish[PLACE_MAX], place[PLACE_MAX];
 
 	if (!look->q->has_address || is_mapped(look))
 		return false;
@@ -262,7 +253,7 @@ static bool deny_by_range(
 	if (!range)
 		return false;
 	*ret_shadow = range->is_in_shadow;
-	format_address(look->q->address, address, sizeof(address));
+	flow_address_text(look->q->address, address);
 	format_place(look->q, place, sizeof(place));
 	format_wish(look->q, true, wish, sizeof(wish));
 	say(a->rule, sizeof(a->rule), "default: %s", range->what);
