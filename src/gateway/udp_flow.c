@@ -284,24 +284,26 @@ static void open_way(struct udp_flow *flow)
 	}
 }
 
+/* The first of them that may be reached, as for connections. */
 static void on_found(void *ctx, int r, const uint8_t (*addresses)[16], size_t n)
 {
 	struct udp_flow *flow = ctx;
 
 	flow->lookup = NULL;
-	if (n == 0) {
-		fail(flow, EHOSTUNREACH);
+	for (size_t i = 0; i < n; i++) {
+		verdict_of(flow->all->gw, flow->head.host, addresses[i], flow->port,
+			flow->head.protocol, &flow->answer);
+		if (flow->answer.verdict == POLICY_DENY)
+			continue;
+		memcpy(flow->address, addresses[i], sizeof(flow->address));
+		flow->has_address = true;
+		open_way(flow);
 		return;
 	}
-	verdict_of(flow->all->gw, flow->head.host, addresses[0], flow->port, flow->head.protocol,
-		&flow->answer);
-	if (flow->answer.verdict == POLICY_DENY) {
+	if (n > 0)
 		refuse(flow);
-		return;
-	}
-	memcpy(flow->address, addresses[0], sizeof(flow->address));
-	flow->has_address = true;
-	open_way(flow);
+	else
+		fail(flow, EHOSTUNREACH);
 }
 
 static void find_way(struct udp_flow *flow)

@@ -176,3 +176,19 @@ print(errno.errorcode.get(sock.connect_ex(('{dark}', 80))), flush=True)
 		process.wait(timeout=20)
 	finally:
 		box.remove()
+
+
+@pytest.mark.parametrize('code', [TCP, UDP])
+def test_name_that_was_refused_leads_to_what_may_be_reached(world, online, echo, code):
+	"""The address it had stands for the name, which leads to one of the host itself and to another."""
+	ask = 'import socket\nprint(socket.gethostbyname("crossed.test"))'
+	box = online.create('--trace', '--net', 'allow', *world.net)
+	try:
+		stand = box.py(ask).out.strip()
+		assert stand.startswith('198.18.')
+		assert online.call('net-rules', box.id, '--allow', 'crossed.test').code == 0
+		talk = Talk(box, code, stand)
+		assert talk.say(b'one') == b'one'
+		talk.end()
+	finally:
+		box.remove()

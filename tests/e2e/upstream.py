@@ -204,6 +204,8 @@ def records(name, kind):
 		return [a(name, address if asked[low] % 2 else '127.0.0.1', 0)]
 	if low == 'mixed.test':
 		return [a(name, address), a(name, '127.0.0.1')]
+	if low == 'crossed.test':
+		return [a(name, '127.0.0.1'), a(name, address)]
 	if low == 'big.test':
 		return [a(name, address)] * 60
 	if low in FIXED:
