@@ -28,4 +28,8 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd,
 /* Resets what the rules in force no longer let through. */
 void bridge_all_check(struct bridges *bridges);
 
+/* Resets those that hold most, until bytes are free, about; each is told with `why`, and on_broken() called for it. */
+void bridge_all_relieve(struct bridges *bridges, size_t bytes, const char *why,
+	void (*on_broken)(void *ctx), void *ctx);
+
 #endif

@@ -179,7 +179,8 @@ static bool once(struct bridge *bridge, size_t *moved)
 		return false;
 	}
 	bridge->failed = true;
-	bridge_reset(bridge, event_errno_name(-r));
+	bridge_reset(
+		bridge, r == -EPROTO ? "one side broke the rules of HTTP/2" : event_errno_name(-r));
 	return false;
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 
 #include "gateway/ask.h"
 #include "gateway/bridge.h"
@@ -14,6 +13,7 @@
 #include "gateway/dns_stream.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/intake.h"
+#include "gateway/limits.h"
 #include "gateway/owners.h"
 #include "gateway/proxy_wire.h"
 #include "gateway/published.h"
@@ -26,13 +26,9 @@
 #include "util/clock.h"
 #include "util/mem.h"
 
-#define FLOWS_MAX     16384
-#define FDS_OF_A_FLOW 2
-#define FLUSH_NS      (80 * CLOCK_NS_PER_MS) /* less than the supervisor waits for a flush */
-#define BURST_NS      (61 * CLOCK_NS_PER_S)
-#define BODY_SPARE    (32u << 20)
-#define FDS_BESIDE \
-	2048 /* 512 UDP flows of two, 512 questions, 128 pipes of two, what is always open */
+#define FLUSH_NS   (80 * CLOCK_NS_PER_MS) /* less than the supervisor waits for a flush */
+#define BURST_NS   (61 * CLOCK_NS_PER_S)
+#define BODY_SPARE (32u << 20)
 
 int64_t gateway_flow_number(struct gateway *gw)
 {
@@ -183,24 +179,9 @@ static void on_turn(void *ctx)
 	struct gateway *gw = ctx;
 
 	tell_bursts(gw);
+	limits_turn(gw->limits);
 	if (channel_push(gw->channel) < 0)
 		poller_stop(gw->poller);
-}
-
-static size_t flows_max(void)
-{
-	struct rlimit files;
-	size_t beside, n;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return 0;
-	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer flows */
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return 0;
-	beside = files.rlim_cur < 2 * FDS_BESIDE ? files.rlim_cur / 2 : FDS_BESIDE;
-	n = (files.rlim_cur - beside) / FDS_OF_A_FLOW;
-	return n < FLOWS_MAX ? n : FLOWS_MAX;
 }
 
 static int set_proxy(struct gateway *gw, struct err *err)
@@ -260,6 +241,7 @@ static void stop(struct gateway *gw)
 	if (gw->bursts)
 		tell_bursts_until(gw, INT64_MAX);
 	dns_burst_free(gw->bursts);
+	limits_free(gw->limits);
 	if (gw->channel)
 		(void)channel_push(gw->channel); /* the supervisor may be gone */
 	refused_free(gw->refused);
@@ -288,8 +270,9 @@ static int prepare(struct gateway *gw, struct err *err)
 		return r;
 	gw->by_rules = fcntl(GATEWAY_FD_COPIES, F_GETFD) >= 0; /* before anything else is opened */
 	gw->poller = poller_new();
-	gw->flows_max = flows_max();
-	r = inside_open(GATEWAY_FD_NETNS, &gw->inside, err);
+	r = limits_open(gw, &gw->limits, err);
+	if (r == 0)
+		r = inside_open(GATEWAY_FD_NETNS, &gw->inside, err);
 	return r < 0 ? r : confine_enter(gw->config.uid, err);
 }
 

@@ -54,7 +54,8 @@ struct gateway {
 	size_t body_spare;             /* bytes that copies of long bodies may take */
 	struct tls_client *tls_client; /* NULL: not made yet */
 	struct ca *ca;
-	size_t n_flows, flows_max; /* TCP flows that hold or may soon hold descriptors */
+	size_t n_flows; /* TCP flows that hold or may soon hold descriptors */
+	struct limits *limits;
 	char chunk[GATEWAY_CHUNK]; /* for bytes that are passed on at once */
 };
 

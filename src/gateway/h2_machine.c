@@ -7,7 +7,9 @@
 #include "gateway/h2_parts.h"
 #include "util/mem.h"
 
-#define SMALL_BUFFER 4096 /* kept while idle */
+#define SMALL_BUFFER  4096       /* kept while idle */
+#define SESSION_BYTES (20 << 10) /* of nghttp2's for a connection, about */
+#define ITEM_BYTES    256        /* of its for a frame that waits */
 
 static int open_session(struct h2_machine *m, enum machine_side side)
 {
@@ -163,6 +165,21 @@ static bool machine_wants_end(void *self, enum machine_side to)
 	return ((struct h2_machine *)self)->closing[to];
 }
 
+static size_t machine_holds(const void *self)
+{
+	const struct h2_machine *m = self;
+	size_t n = sizeof(*m) + m->scratch.cap;
+
+	for (int i = 0; i < MACHINE_SIDES; i++) {
+		n += m->out[i].cap + (m->session[i] ? SESSION_BYTES : 0);
+		if (m->session[i])
+			n += nghttp2_session_get_outbound_queue_size(m->session[i]) * ITEM_BYTES;
+	}
+	for (const struct h2_stream *s = m->streams; s; s = s->next)
+		n += h2_stream_holds(s);
+	return n;
+}
+
 static int machine_error(void *self)
 {
 	return ((struct h2_machine *)self)->error;
@@ -203,6 +220,7 @@ void h2_machine_new(const struct http_setup *setup, struct machine *ret_machine)
 		.peek = machine_peek,
 		.sent = machine_sent,
 		.wants_end = machine_wants_end,
+		.holds = machine_holds,
 		.error = machine_error,
 		.check = machine_check,
 		.free = machine_free,

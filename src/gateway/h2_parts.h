@@ -82,7 +82,8 @@ ssize_t h2_body_to_server(nghttp2_session *session, int32_t id, uint8_t *buf, si
 	uint32_t *flags, nghttp2_data_source *source, void *user);
 
 struct h2_stream *h2_stream_new(struct h2_machine *m, int32_t id);
-void h2_stream_free(struct h2_stream *s); /* tells what came of it */
+size_t h2_stream_holds(const struct h2_stream *s); /* bytes of memory, about */
+void h2_stream_free(struct h2_stream *s);          /* tells what came of it */
 /* The request's head is whole. last: there is no body. */
 void h2_stream_request(struct h2_stream *s, bool last);
 void h2_stream_response(struct h2_stream *s, bool last);

@@ -81,6 +81,22 @@ void h2_stream_free(struct h2_stream *s)
 	free(s);
 }
 
+static size_t fields_hold(const struct h2_fields *fields)
+{
+	return fields->text.cap + fields->n * sizeof(struct h2_field) +
+	       fields->n_views * sizeof(struct http1_field);
+}
+
+size_t h2_stream_holds(const struct h2_stream *s)
+{
+	size_t n = sizeof(*s) + http_turn_holds(&s->turn) + fields_hold(&s->request) +
+	           fields_hold(&s->response) + fields_hold(&s->spare);
+
+	for (int i = 0; i < MACHINE_SIDES; i++)
+		n += s->to[i].waiting.cap + fields_hold(&s->to[i].trailers);
+	return n;
+}
+
 void h2_stream_reset(struct h2_stream *s, enum machine_side to, uint32_t code)
 {
 	if (s->id[to] && !s->closed[to] && s->m->session[to])

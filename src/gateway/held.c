@@ -11,6 +11,7 @@
 #include "gateway/dns_stream.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/intake.h"
+#include "gateway/limits.h"
 #include "gateway/lookup.h"
 #include "gateway/refused.h"
 #include "proto/gateway_wire.h"
@@ -78,6 +79,9 @@ static void answer_client(struct held *held, int positive_errno)
 	case ECONNREFUSED:
 	case ECONNRESET:
 	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+	case ENOBUFS:
 		reset(held);
 		break;
 	case ENETUNREACH:
@@ -145,7 +149,7 @@ void held_give_up(struct held *held)
 }
 
 /* It stood, and was never used. */
-static void end_unused(struct held *held, const char *why)
+static void end_unused(struct held *held, bool failed, const char *why)
 {
 	struct event ev = flow_head_event(&held->head, EVENT_NET_FLOW);
 
@@ -154,6 +158,8 @@ static void end_unused(struct held *held, const char *why)
 	event_set(&ev, bytes_out, 0);
 	event_set(&ev, bytes_in, 0);
 	event_set(&ev, duration_ns, 0);
+	if (failed)
+		event_set(&ev, failed, true);
 	event_set_text(&ev, error, why);
 	channel_event(held->gw->channel, held->head.owner.cgroup, &ev);
 	held_free(held);
@@ -161,7 +167,12 @@ static void end_unused(struct held *held, const char *why)
 
 static void on_not_accepted(void *ctx)
 {
-	end_unused(ctx, "the program did not wait for it");
+	end_unused(ctx, false, "the program did not wait for it");
+}
+
+void held_lose(struct held *held, const char *why)
+{
+	end_unused(held, true, why);
 }
 
 void held_stop(struct held *held)
@@ -212,7 +223,9 @@ static void refuse(struct held *held)
 {
 	struct gateway *gw = held->gw;
 
-	if (can_answer(held) && gw->n_flows < gw->flows_max) {
+	const char *why;
+
+	if (can_answer(held) && limits_check(gw->limits, &why) == 0) {
 		count(held, true);
 		let_in(held);
 		return;
@@ -259,12 +272,14 @@ void held_dial(struct held *held)
 
 	if (!intake_may_dial(gw->intake, held))
 		return; /* in the queue: called again */
-	if (gw->n_flows - held->counts >= gw->flows_max) {
-		held->dial.why = "the gateway of this sandbox holds as many connections as it can";
-		fail(held, EMFILE);
-		return;
+	if (!held->counts) {
+		r = limits_check(gw->limits, &held->dial.why);
+		if (r < 0) {
+			fail(held, -r);
+			return;
+		}
+		count(held, true);
 	}
-	count(held, true);
 	if (!held->has_address) {
 		held->state = HELD_RESOLVING;
 		held->lookup = lookup_start(gw, held->head.host, on_found, held);
@@ -273,6 +288,8 @@ void held_dial(struct held *held)
 	held->state = HELD_DIALLING;
 	r = dial_start(
 		gw, &held->dial, held->address, held->port, name_for_proxy(held), on_dialled, held);
+	if (r == -EMFILE || r == -ENFILE)
+		held->dial.why = limits_no_room(gw->limits);
 	if (r < 0)
 		fail(held, -r);
 }
@@ -313,6 +330,24 @@ static void decide(struct held *held)
 		refuse(held);
 		break;
 	}
+}
+
+void held_turn_away(struct gateway *gw, const struct netcatch_record *record, const char *why)
+{
+	struct held held = {.gw = gw,
+		.key = record->key,
+		.dial = {.why = why},
+		.since_ns = poller_now_ns(gw->poller)};
+	struct verdict verdict;
+
+	verdict_find(gw, record->key.dst, record->key.dport, "tcp", &verdict);
+	flow_head_init(&held.head, "tcp", record->key.dst, record->key.dport, verdict.host,
+		&record->owner);
+	held.head.flow = gateway_flow_number(gw);
+	keep_packet(&held, record);
+	answer_client(&held, EMFILE);
+	tell_connect(&held, EMFILE);
+	flow_head_done(&held.head);
 }
 
 void held_start(struct gateway *gw, const struct netcatch_record *record)
@@ -376,7 +411,7 @@ void held_check(struct held *held)
 	held->answer = answer;
 	held->answer.verdict = POLICY_DENY;
 	if (held->state == HELD_SETTLED) {
-		end_unused(held, VERDICT_CHANGED);
+		end_unused(held, false, VERDICT_CHANGED);
 		return;
 	}
 	verdict_tell(held->gw, &held->head, &held->answer, "connect");

@@ -54,6 +54,10 @@ void held_start(struct gateway *gw, const struct netcatch_record *record);
 void held_repeat(struct held *held, const struct netcatch_record *record);
 /* One that failed lately, repeated before its answer came: the same answer, and no event. */
 void held_answer(struct gateway *gw, const struct netcatch_record *record, int positive_errno);
+/* A new one that finds no room among those that are held: it is told, and refused. */
+void held_turn_away(struct gateway *gw, const struct netcatch_record *record, const char *why);
+/* It was accepted, and there is no descriptor for it. */
+void held_lose(struct held *held, const char *why);
 /* It was accepted: the open flow takes over from here. */
 void held_accept(struct held *held, int client_fd);
 /* The rules have changed. */

@@ -211,6 +211,26 @@ static bool machine_wants_end(void *self, enum machine_side to)
 	return ((struct http_machine *)self)->closing[to];
 }
 
+static size_t pair_holds(const struct http_pair *pair)
+{
+	return pair ? sizeof(*pair) + http_turn_holds(&pair->turn) + pair->request_text.cap +
+	                       pair->response_text.cap
+	            : 0;
+}
+
+static size_t machine_holds(const void *self)
+{
+	const struct http_machine *m = self;
+	size_t n = sizeof(*m) + pair_holds(m->pair) + m->plain.cap;
+
+	for (int i = 0; i < MACHINE_SIDES; i++) {
+		n += m->out[i].bytes.cap + m->head[i].cap;
+		if (m->ws)
+			n += m->ws[i].message.bytes.cap + m->ws[i].control.bytes.cap;
+	}
+	return n;
+}
+
 static int machine_error(void *self)
 {
 	return ((struct http_machine *)self)->error;
@@ -252,6 +272,7 @@ void http_machine_new(const struct http_setup *setup, struct machine *ret_machin
 		.peek = machine_peek,
 		.sent = machine_sent,
 		.wants_end = machine_wants_end,
+		.holds = machine_holds,
 		.error = machine_error,
 		.check = machine_check,
 		.free = machine_free,

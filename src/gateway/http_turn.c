@@ -216,6 +216,12 @@ void http_turn_problem(const struct http_turn *turn, struct str *out)
 					.reason = turn->answer.reason});
 }
 
+size_t http_turn_holds(const struct http_turn *turn)
+{
+	return turn->sent.bytes.cap + turn->got.bytes.cap + turn->out.held.cap +
+	       turn->back.held.cap + turn->url.cap + turn->path.cap;
+}
+
 static size_t put_names(const struct http_turn *turn, uint64_t mask, const char **names)
 {
 	size_t n = 0;

@@ -89,6 +89,8 @@ int http_turn_watch(struct http_turn *turn, struct slice data);
 int http_turn_check_fields(struct http_turn *turn, const struct http1_field *fields, size_t n);
 /* The document for a refused or failed one. */
 void http_turn_problem(const struct http_turn *turn, struct str *out);
+/* Bytes of memory, about. */
+size_t http_turn_holds(const struct http_turn *turn);
 /* Tells what came of it, once; refused ones were told already. */
 void http_turn_report(struct http_turn *turn);
 

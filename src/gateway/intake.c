@@ -9,6 +9,7 @@
 #include "gateway/copies.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/held.h"
+#include "gateway/limits.h"
 #include "gateway/owners.h"
 #include "gateway/verdict.h"
 #include "proto/gateway_wire.h"
@@ -17,7 +18,7 @@
 #include "util/mem.h"
 #include "util/ring.h"
 
-#define HELD_MAX     16384 /* further SYNs are dropped, and come again */
+#define HELD_MAX     16384 /* further ones are refused */
 #define DIALS_MAX    512
 #define PATIENCE_NS  (3 * CLOCK_NS_PER_S) /* for a dial while others wait */
 #define ACCEPTS_TURN 64
@@ -162,8 +163,13 @@ static const struct failure *find_failure(
 
 static void start(struct intake *intake, struct netcatch_record *record)
 {
-	owners_add(intake->gw->owners, &record->key, &record->owner);
-	held_start(intake->gw, record);
+	struct gateway *gw = intake->gw;
+
+	owners_add(gw->owners, &record->key, &record->owner);
+	if (map_len(intake->held) < HELD_MAX)
+		held_start(gw, record);
+	else
+		held_turn_away(gw, record, limits_no_room(gw->limits));
 }
 
 static void on_syn(struct intake *intake, struct netcatch_record *record)
@@ -179,7 +185,7 @@ static void on_syn(struct intake *intake, struct netcatch_record *record)
 		held_repeat(held, record);
 	else if (failure)
 		held_answer(intake->gw, record, failure->error);
-	else if (map_len(intake->held) < HELD_MAX)
+	else
 		start(intake, record);
 }
 
@@ -269,37 +275,43 @@ static void on_copies(void *ctx)
 	}
 }
 
-static void on_accepted(struct intake *intake, int fd, const struct sockaddr_storage *peer)
+/* NULL: one that was given up, or the listener dialled by its own address. */
+static struct held *find_accepted(
+	struct intake *intake, int fd, const struct sockaddr_storage *peer)
 {
 	struct netcatch_key key = {.protocol = IPPROTO_TCP};
 	struct sockaddr_storage own;
 	socklen_t len = sizeof(own);
 	struct held *held;
 
-	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0) {
-		flow_close(fd, true);
-		return;
-	}
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
+		return NULL;
 	flow_from_sockaddr(&own, key.dst, &key.dport);
 	flow_from_sockaddr(peer, key.src, &key.sport);
 	held = map_find(intake->held, key_of(&key));
-	if (held && held->state == HELD_SETTLED)
-		held_accept(held, fd);
-	else
-		flow_close(fd,
-			true); /* one that was given up, or the listener dialled by its own address */
+	return held && held->state == HELD_SETTLED ? held : NULL;
 }
 
 static bool accept_one(struct intake *intake)
 {
+	struct limits *limits = intake->gw->limits;
 	struct sockaddr_storage peer;
-	socklen_t len = sizeof(peer);
-	int fd = accept4(
-		GATEWAY_FD_TCP, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	bool is_full;
+	int fd = limits_accept(limits, GATEWAY_FD_TCP, &peer, &is_full);
+	struct held *held;
 
 	if (fd < 0)
-		return errno == ECONNABORTED;
-	on_accepted(intake, fd, &peer);
+		return fd == -ECONNABORTED;
+	held = find_accepted(intake, fd, &peer);
+	if (held && !is_full) {
+		held_accept(held, fd);
+		return true;
+	}
+	flow_close(fd, true);
+	if (is_full)
+		limits_closed(limits);
+	if (held)
+		held_lose(held, limits_no_room(limits));
 	return true;
 }
 

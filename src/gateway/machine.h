@@ -37,7 +37,8 @@ struct machine_ops {
 	void (*sent)(void *m, enum machine_side to, size_t n); /* of what peek() showed */
 	/* Nothing more will come for that side: it is shut down once peek() is empty. */
 	bool (*wants_end)(void *m, enum machine_side to);
-	int (*error)(void *m); /* a negative errno: both sides are reset; 0: none */
+	size_t (*holds)(const void *m); /* bytes of memory, about */
+	int (*error)(void *m);          /* a negative errno: both sides are reset; 0: none */
 	/* Other rules are in force. must_read: only what can be read as HTTP may pass. -EACCES: what is under way may
 	 * not go on, which was told where it is a request: both sides are reset; 0: it may. */
 	int (*check)(void *m, bool must_read);

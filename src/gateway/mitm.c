@@ -324,6 +324,17 @@ static bool mitm_wants_end(void *self, enum machine_side to)
 	return m->state == OPEN && (is_dead(m->end[to]) || is_told_all(m, to));
 }
 
+static size_t mitm_holds(const void *self)
+{
+	const struct mitm *m = self;
+	size_t n = sizeof(*m) + m->alpn.cap;
+
+	for (int i = 0; i < MACHINE_SIDES; i++)
+		if (m->end[i])
+			n += tls_end_holds(m->end[i]);
+	return n + (m->inner.ops ? m->inner.ops->holds(m->inner.self) : 0);
+}
+
 static int mitm_broken(void *self)
 {
 	struct mitm *m = self;
@@ -358,6 +369,7 @@ const struct machine_ops mitm_machine = {.take = mitm_take,
 	.peek = mitm_peek,
 	.sent = mitm_sent,
 	.wants_end = mitm_wants_end,
+	.holds = mitm_holds,
 	.error = mitm_broken,
 	.check = mitm_check,
 	.free = mitm_free};

@@ -106,6 +106,14 @@ static size_t take(void *self, enum machine_side from, const void *p, size_t len
 	return len;
 }
 
+static size_t holds(const void *self)
+{
+	const struct plain_machine *m = self;
+
+	return sizeof(*m) + m->first.cap + m->to[MACHINE_CLIENT].cap + m->to[MACHINE_SERVER].cap +
+	       (m->inner.ops ? m->inner.ops->holds(m->inner.self) : 0);
+}
+
 static void end(void *self, enum machine_side from)
 {
 	struct plain_machine *m = self;
@@ -204,6 +212,7 @@ void plain_machine_new(const struct http_setup *setup, bool may_pass, struct mac
 		.peek = peek,
 		.sent = sent,
 		.wants_end = wants_end,
+		.holds = holds,
 		.error = error,
 		.check = check,
 		.free = free_machine};

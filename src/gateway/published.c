@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gateway/gateway_internal.h"
+#include "gateway/limits.h"
 #include "gateway/relay.h"
 #include "proto/gateway_wire.h"
 #include "util/mem.h"
@@ -239,9 +240,10 @@ static void format_peer(const struct sockaddr_storage *peer, char out[PEER_SIZE]
 		port); /* fits */
 }
 
-static void visit_open(
-	struct published *all, int fd, const struct sockaddr_storage *peer, uint16_t port)
+static void visit_open(struct published *all, int fd, const struct sockaddr_storage *peer,
+	uint16_t port, bool is_full)
 {
+	const char *why = is_full ? limits_no_room(all->gw->limits) : NULL;
 	struct gateway *gw = all->gw;
 	const struct netcatch_owner nobody = {0};
 	struct visit *visit = new0(struct visit);
@@ -256,13 +258,17 @@ static void visit_open(
 	flow_head_init(&visit->head, "tcp", loopback[0], port, NULL, &nobody);
 	visit->head.flow = gateway_flow_number(gw);
 	format_peer(peer, visit->from);
+	r = is_full ? -EMFILE : limits_check(gw->limits, &why);
 	gw->n_flows++;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
-	r = poller_add(gw->poller, &visit->io[OUTSIDE], fd, on_ready, visit);
+	if (r == 0)
+		r = poller_add(gw->poller, &visit->io[OUTSIDE], fd, on_ready, visit);
 	if (r < 0)
-		close(fd);
+		flow_close(fd, true);
 	else
 		r = connect_inside(visit);
+	if (is_full)
+		limits_closed(gw->limits);
 	if (r < 0) {
 		tell_accept(visit, r);
 		visit_end(visit, r);
@@ -273,16 +279,12 @@ static bool accept_one(struct listener *listener)
 {
 	struct gateway *gw = listener->all->gw;
 	struct sockaddr_storage peer = {0};
-	socklen_t len = sizeof(peer);
-	int fd = accept4(
-		listener->io.fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	bool is_full;
+	int fd = limits_accept(gw->limits, listener->io.fd, &peer, &is_full);
 
 	if (fd < 0)
-		return errno == ECONNABORTED;
-	if (gw->n_flows >= gw->flows_max)
-		flow_close(fd, true);
-	else
-		visit_open(listener->all, fd, &peer, listener->port);
+		return fd == -ECONNABORTED;
+	visit_open(listener->all, fd, &peer, listener->port, is_full);
 	return true;
 }
 

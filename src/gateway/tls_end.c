@@ -12,6 +12,7 @@
 
 #define RECORD_MAX 16384            /* plain bytes of one record: RFC 8446, 5.1 */
 #define OUT_MAX    (2 * RECORD_MAX) /* cipher bytes not sent yet above which nothing is taken */
+#define SSL_BYTES  16384            /* of OpenSSL's for one end, about */
 #define OUT_KEEP   4096             /* memory that an empty queue may keep */
 #define N_SPARE    2 /* of each kind of buffer, between one end's use and another's */
 
@@ -335,6 +336,11 @@ bool tls_end_is_cut_off(const struct tls_end *e)
 const char *tls_end_alpn(const struct tls_end *e)
 {
 	return e->state == TLS_END_HANDSHAKE ? "" : e->alpn;
+}
+
+size_t tls_end_holds(const struct tls_end *e)
+{
+	return sizeof(*e) + SSL_BYTES + e->out.cap + (e->plain ? RECORD_MAX : 0);
 }
 
 bool tls_end_was_asked(const struct tls_end *e)

@@ -63,6 +63,8 @@ bool tls_end_is_at_end(const struct tls_end *end);
 bool tls_end_is_cut_off(const struct tls_end *end);
 /* The application protocol that was agreed on, "h2"; "" where none was. */
 const char *tls_end_alpn(const struct tls_end *end);
+/* Bytes of memory, about. */
+size_t tls_end_holds(const struct tls_end *end);
 /* The peer has asked for a certificate of ours, which it did not get. */
 bool tls_end_was_asked(const struct tls_end *end);
 

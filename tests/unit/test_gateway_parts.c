@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "gateway/budget.h"
 #include "gateway/config.h"
 #include "gateway/copies.h"
 #include "gateway/dns_burst.h"
@@ -704,6 +705,50 @@ static void test_plain_refuses(void **state)
 	m.ops->free(m.self);
 }
 
+/* ---- memory ---- */
+
+static void write_statm(int fd, size_t mb)
+{
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%zu %zu 100 1 0 1 0\n", (mb << 8) + 200,
+		(mb << 8) + 100); /* pages */
+
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, text, (size_t)n, 0), n);
+}
+
+static void test_budget(void **state)
+{
+	char path[] = "/tmp/cloche-statm-XXXXXX";
+	scoped_fd int fd = mkstemp(path);
+	scoped(budget) struct budget *budget = NULL;
+	struct err err;
+	int64_t now = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(sysconf(_SC_PAGESIZE), 4096);
+	write_statm(fd, 200);
+	assert_int_equal(budget_open(path, &budget, &err), 0);
+	assert_int_equal(budget_look(budget, now), BUDGET_ROOM);
+	assert_int_equal(budget_excess(budget), 0);
+	write_statm(fd, 230);
+	assert_int_equal(budget_look(budget, now + CLOCK_NS_PER_MS), BUDGET_ROOM); /* as before */
+	assert_int_equal(budget_look(budget, now += 10 * CLOCK_NS_PER_MS), BUDGET_FULL_UP);
+	assert_int_equal(budget_excess(budget), 6u << 20);
+	write_statm(fd, 300);
+	assert_int_equal(budget_look(budget, now += 10 * CLOCK_NS_PER_MS), BUDGET_OVER);
+	assert_int_equal(budget_excess(budget), 76u << 20);
+	write_statm(fd, 1);
+	budget_give_back(budget, now);
+	assert_int_equal(budget_level(budget), BUDGET_ROOM);
+	write_statm(fd, 300);
+	assert_int_equal(budget_look(budget, now += 10 * CLOCK_NS_PER_MS), BUDGET_OVER);
+	assert_int_equal(ftruncate(fd, 0), 0); /* what was seen last stays */
+	assert_int_equal(budget_look(budget, now += 10 * CLOCK_NS_PER_MS), BUDGET_OVER);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(budget_open(path, &budget, &err), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -732,6 +777,7 @@ int main(void)
 		cmocka_unit_test(test_relay_says_who_failed),
 		cmocka_unit_test(test_plain_passes),
 		cmocka_unit_test(test_plain_refuses),
+		cmocka_unit_test(test_budget),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as the gateway does: splice() knows no MSG_NOSIGNAL */
