@@ -46,7 +46,7 @@ static int read_escape(const char *p, size_t len, int *ret_code)
 	at = memchr(names, p[1], sizeof(names) - 1);
 	if (!at)
 		return -1;
-	*ret_code = meant[at - names];
+	*ret_code = (unsigned char)meant[at - names];
 	return 2;
 }
 
