@@ -208,6 +208,7 @@ for n, command in enumerate(('echo hello; echo bad >&2; exit 3', 'echo again')):
 # What an agent runs is found behind its wrappers.
 
 CLAUDE = '''#!/usr/bin/python3
+import subprocess
 SNAPSHOT = '/root/.claude/shell-snapshots/snapshot-bash-1.sh'
 def bash(text):
 	subprocess.run(['/bin/bash', '-c', '-l', text])
