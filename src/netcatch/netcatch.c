@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sock_diag.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -230,15 +231,28 @@ int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part)
 	return fds[part];
 }
 
+/* First datagrams to somewhere, and questions for names, that found no room. */
+static uint64_t datagrams_dropped(int fd)
+{
+	uint32_t info[SK_MEMINFO_VARS] = {0};
+	socklen_t len = sizeof(info);
+
+	return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) == 0
+	               ? info[SK_MEMINFO_DROPS]
+	               : 0;
+}
+
 uint64_t netcatch_lost(const struct netcatch *netcatch)
 {
-	const uint32_t only = 0;
-	uint64_t lost = 0;
+	int map_fd = netcatch->object.maps[NETCATCH_MAP_lost];
+	uint64_t sum = 0, n = 0;
 
-	if (!netcatch->by_rules)
-		(void)kmap_find(
-			netcatch->object.maps[NETCATCH_MAP_lost], &only, &lost); /* it is there */
-	return lost;
+	for (uint32_t kind = 0; kind < NETCATCH_N_LOST; kind++)
+		if (!netcatch->by_rules && kmap_find(map_fd, &kind, &n) == 0)
+			sum += n;
+	for (enum netcatch_socket i = NETCATCH_UDP4; i <= NETCATCH_DNS6; i++)
+		sum += datagrams_dropped(netcatch->sockets.fds[i]);
+	return sum;
 }
 
 /* What comes in meanwhile is bounded: nobody but the kernel half enters anything, and each map has room for so much. */

@@ -58,7 +58,8 @@ enum netcatch_part {
 };
 int netcatch_fd(const struct netcatch *netcatch, enum netcatch_part part);
 
-/* How many refusals and listeners could not be told so far: the ring was full. */
+/* How much could not be told so far, since there was no room for it: refusals, listeners, datagrams, and connections, whose
+ * SYN may be sent again yet, and be told. */
 uint64_t netcatch_lost(const struct netcatch *netcatch);
 
 /* Forgets what a gateway that is gone had entered: flows are held again, nothing is refused before it was judged anew. */

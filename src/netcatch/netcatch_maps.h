@@ -14,6 +14,13 @@ enum netcatch_socket {
 	NETCATCH_N_SOCKETS,
 };
 
+/* Indices of the map `lost`. */
+enum netcatch_lost_kind {
+	NETCATCH_LOST,   /* nobody sends it again */
+	NETCATCH_UNTOLD, /* SYNs that may be sent again, and leave this number then */
+	NETCATCH_N_LOST,
+};
+
 /* 10.0.0.2 and fd00::2 are the sandbox's own; its other addresses lead to the gateway, whose sockets are bound to
  * 127.255.255.53, so that no port is taken from what binds to 127.0.0.1. */
 #define NETCATCH_OWN_IP4          0x0a000002
@@ -25,8 +32,7 @@ enum netcatch_socket {
 #define NETCATCH_PORT             61053 /* all others but the one for held connections */
 
 /* X(name, type, flags, bytes of a key, bytes of a value, entries). users: who last connected or sent with a socket; it
- * goes with the socket, so that nothing inside can fill it up. lost: how many records that nobody sends again found no
- * room in the ring. */
+ * goes with the socket, so that nothing inside can fill it up. lost: what found no room in the ring (netcatch_lost_kind). */
 #define NETCATCH_MAPS(X) \
 	X(sockets, SOCKMAP, 0, 4, 8, NETCATCH_N_SOCKETS) \
 	X(flows, HASH, BPF_F_NO_PREALLOC, sizeof(struct netcatch_key), 4, NETCATCH_FLOWS_MAX) \
@@ -35,7 +41,7 @@ enum netcatch_socket {
 	X(refused, HASH, BPF_F_NO_PREALLOC, sizeof(struct netcatch_target), 4, \
 		NETCATCH_REFUSED_MAX) \
 	X(ring, RINGBUF, 0, 0, 0, NETCATCH_RING_BYTES) \
-	X(lost, ARRAY, 0, 4, 8, 1) \
+	X(lost, ARRAY, 0, 4, 8, NETCATCH_N_LOST) \
 	X(users, SK_STORAGE, BPF_F_NO_PREALLOC, 4, sizeof(struct netcatch_owner), 0)
 
 /* X(function, its type, its attach type) */

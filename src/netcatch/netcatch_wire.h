@@ -48,7 +48,7 @@ struct netcatch_owner {
 	__u64 cookie;    /* of the socket */
 	__u32 host_pid;  /* the process as the host numbers it */
 	__u32 pid, task; /* process and thread as the sandbox numbers them; 0: not known */
-	__u32 unused;
+	__u32 is_untold; /* its SYN found no room in the ring so far */
 	char comm[NETCATCH_COMM_SIZE];
 };
 

@@ -305,7 +305,7 @@ static void say_lost(struct supervisor *sup)
 	uint64_t lost = netcatch_lost(network->netcatch);
 	struct event ev = {.kind = EVENT_TRACE_DROPPED};
 
-	if (lost == network->lost || !(sup->spec->trace & SPEC_TRACE_NETWORK))
+	if (lost <= network->lost || !(sup->spec->trace & SPEC_TRACE_NETWORK))
 		return;
 	event_set(&ev, count, (int64_t)(lost - network->lost));
 	event_set_text(&ev, source_lost, "network");

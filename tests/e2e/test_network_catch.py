@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import struct
+import subprocess
 
 import pytest
 
@@ -541,3 +542,60 @@ for _ in range(int(sys.argv[1])):
 	wait_for(lambda: len(told()) + lost['count'] == 5001, 'what found room to be told')
 	show = box.record.show()
 	assert (show['complete'], show['dropped']) == (False, lost['count'])
+
+
+MANY = INSIDE + '''
+held = []
+for _ in range(int(sys.argv[1])):
+	s = socket.socket()
+	s.setblocking(False)
+	s.connect_ex((sys.argv[2], int(sys.argv[3])))
+	if sys.argv[4] == 'close': s.close()
+	else: held.append(s)
+print('tried', flush=True)
+if held:
+	sys.stdin.readline()
+	import select
+	poll = select.poll()
+	for s in held: poll.register(s, select.POLLOUT)
+	end = time.monotonic() + 30
+	while held and time.monotonic() < end:
+		ready = {fd for fd, _ in poll.poll(1000)}
+		for fd in ready: poll.unregister(fd)
+		held = [s for s in held if s.fileno() not in ready]
+	print(len(held))
+'''
+
+
+def test_connections_given_up_before_they_were_told_are_counted(open_box):
+	"""The ring is full, and nobody sends their SYN again."""
+	box = open_box()
+	assert reach(box, UPSTREAM, RAW) == 'ok'
+	[gateway] = gateways_of(box)
+	os.kill(gateway, signal.SIGSTOP)
+	try:
+		assert box.exec(PYTHON, '-c', MANY, '3000', UPSTREAM, str(CLOSED), 'close').code == 0
+	finally:
+		os.kill(gateway, signal.SIGCONT)
+	[lost] = box.record.events('trace.dropped')
+	assert lost['source_lost'] == 'network' and lost['count'] > 0
+	wait_for(lambda: len([event for event in box.record.events('net.connect') if event['port'] == CLOSED]) + lost['count'] == 3000,
+		'what found room to be told')
+	assert box.record.show()['complete'] is False
+
+
+def test_connections_that_are_told_late_are_not_lost(open_box):
+	"""The ring is full, and their SYNs come again."""
+	box = open_box()
+	assert reach(box, UPSTREAM, RAW) == 'ok'
+	[gateway] = gateways_of(box)
+	os.kill(gateway, signal.SIGSTOP)
+	try:
+		process = box.start(PYTHON, '-c', MANY, '2000', UPSTREAM, str(CLOSED), 'hold', stdin=subprocess.PIPE)
+		assert process.stdout.readline() == b'tried\n'
+	finally:
+		os.kill(gateway, signal.SIGCONT)
+	out, err = process.communicate(b'\n', timeout=60)
+	assert (out, process.returncode) == (b'0\n', 0), err
+	assert len([event for event in box.record.events('net.connect') if event['port'] == CLOSED]) == 2000
+	assert box.record.events('trace.dropped') == [] and box.record.show()['complete'] is True

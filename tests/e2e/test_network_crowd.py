@@ -5,7 +5,9 @@ import collections
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import time
 
 import harness
 import pytest
@@ -415,3 +417,35 @@ def test_no_descriptors_left(holder, poor):
 	told = [event for event in poor.record.events() if event.get('port') == SINK and event['kind'] in ('net.udp', 'net.connect')]
 	harness.wait_for(lambda: answers(poor, 'https://allowed.test/'), 'the datagrams to be forgotten', 60)
 	assert len({event['flow'] for event in told}) >= 150 - 128 and gateway(poor) == pid
+
+
+REQUESTS = '''
+import http.client, threading
+def work():
+	for _ in range(250):
+		way = http.client.HTTPConnection('allowed.test', timeout=60)
+		way.request('GET', '/one')
+		way.getresponse().read()
+		way.close()
+threads = [threading.Thread(target=work) for _ in range(8)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+'''
+
+
+def test_supervisor_that_is_slow(world, box):
+	"""What it does not take waits, and what waits is not lost."""
+	assert answers(box, 'http://allowed.test/')
+	[supervisor] = box.supervisor()
+	process = box.start(harness.PYTHON, '-c', REQUESTS)
+	harness.wait_for(lambda: world.log('http')[20:], 'requests under way', 30)
+	os.kill(supervisor, signal.SIGSTOP)
+	try:
+		time.sleep(5)
+	finally:
+		os.kill(supervisor, signal.SIGCONT)
+	out, err = process.communicate(timeout=120)
+	assert process.returncode == 0, err
+	told = [event['url'] for event in box.record.events('net.http')]
+	assert told.count('http://allowed.test/one') == 2000 == len([1 for entry in world.log('http') if entry['path'] == '/one'])
+	assert box.record.events('trace.dropped') == [] and box.record.show()['complete'] is True

@@ -191,6 +191,27 @@ static __always_inline bool read_ends(
 	return bytes[IP4_PROTOCOL] == IPPROTO_TCP;
 }
 
+static __always_inline void count(__u32 kind, __u64 n)
+{
+	__u64 *counter = bpf_map_lookup_elem(MAP_OF(lost), &kind);
+
+	if (counter)
+		__sync_fetch_and_add(counter, n);
+}
+
+/* A SYN that is not told now: each connection is counted once, however often its SYN is sent, until it is told. */
+static __always_inline void count_untold(const struct netcatch_key *key)
+{
+	struct netcatch_owner *owner = bpf_map_lookup_elem(MAP_OF(owners), key);
+
+	if (!owner) {
+		count(NETCATCH_LOST, 1);
+	} else if (!owner->is_untold) {
+		owner->is_untold = 1;
+		count(NETCATCH_UNTOLD, 1);
+	}
+}
+
 static __always_inline void move_owner(
 	struct netcatch_record *record, const struct netcatch_key *key)
 {
@@ -198,6 +219,8 @@ static __always_inline void move_owner(
 
 	if (owner) {
 		record->owner = *owner;
+		if (owner->is_untold)
+			count(NETCATCH_UNTOLD, -1);
 		bpf_map_delete_elem(MAP_OF(owners), key);
 	} else {
 		__builtin_memset(&record->owner, 0, sizeof(record->owner));
@@ -219,17 +242,19 @@ int netcatch_hold(struct __sk_buff *skb)
 		return DROP_IT;
 	if ((tcp[TCP_FLAGS] & (TCP_SYN | TCP_ACK)) != TCP_SYN)
 		return KEEP_ALL;
-	len = head + (tcp[TCP_OFFSET] >> 4) * 4;
-	if (len > NETCATCH_PACKET_MAX)
-		return DROP_IT;
-	/* Changes nothing, but the verifier of 6.1 sees that it is at least 1. */
-	len = ((len - 1) & (NETCATCH_PACKET_MAX - 1)) + 1;
 	key.sport = bpf_ntohs(*(const __u16 *)tcp);
 	key.dport = bpf_ntohs(*(const __u16 *)(tcp + 2));
 	key.protocol = IPPROTO_TCP;
-	record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
-	if (!record)
+	len = head + (tcp[TCP_OFFSET] >> 4) * 4;
+	record = NULL;
+	if (len <= NETCATCH_PACKET_MAX)
+		record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
+	if (!record) {
+		count_untold(&key);
 		return DROP_IT; /* it will be sent again */
+	}
+	/* Changes nothing, but the verifier of 6.1 sees that it is at least 1. */
+	len = ((len - 1) & (NETCATCH_PACKET_MAX - 1)) + 1;
 	record->kind = NETCATCH_SYN;
 	record->len = len;
 	record->ns = bpf_ktime_get_ns();
@@ -288,23 +313,13 @@ static __always_inline bool is_refused(const struct netcatch_key *key)
 	return bpf_map_lookup_elem(MAP_OF(refused), &target);
 }
 
-/* A refusal or a listener that could not be told: never unseen in silence. */
-static __always_inline void count_lost(void)
-{
-	__u32 only = 0;
-	__u64 *n = bpf_map_lookup_elem(MAP_OF(lost), &only);
-
-	if (n)
-		__sync_fetch_and_add(n, 1);
-}
-
 static __always_inline void tell_refused(
 	const struct netcatch_key *key, const struct netcatch_owner *owner)
 {
 	struct netcatch_record *record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
 
 	if (!record) {
-		count_lost();
+		count(NETCATCH_LOST, 1);
 		return;
 	}
 	record->kind = NETCATCH_REFUSED;
@@ -386,15 +401,21 @@ static __always_inline void note(
 static __always_inline int look_at_ends(struct __sk_buff *skb, struct netcatch_key *key)
 {
 	struct netcatch_owner owner = {};
+	struct netcatch_owner *known = bpf_map_lookup_elem(MAP_OF(owners), key);
 
-	if (bpf_map_lookup_elem(MAP_OF(owners), key))
+	if (known && (key->protocol == IPPROTO_UDP || known->cookie == bpf_get_socket_cookie(skb)))
 		return LET_GO;
+	/* Of a connection from the same port that was given up before it could be told. */
+	if (known && known->is_untold) {
+		count(NETCATCH_UNTOLD, -1);
+		count(NETCATCH_LOST, 1);
+	}
 	note(skb, key, &owner);
 	if (key->protocol == IPPROTO_UDP && is_refused(key)) {
 		tell_refused(key, &owner);
 		return REFUSE_IT;
 	}
-	bpf_map_update_elem(MAP_OF(owners), key, &owner, BPF_NOEXIST);
+	bpf_map_update_elem(MAP_OF(owners), key, &owner, BPF_ANY);
 	return LET_GO;
 }
 
@@ -470,7 +491,7 @@ int netcatch_listen(struct bpf_sock_ops *ctx)
 		return LET_GO;
 	record = bpf_ringbuf_reserve(MAP_OF(ring), sizeof(*record), 0);
 	if (!record) {
-		count_lost();
+		count(NETCATCH_LOST, 1);
 		return LET_GO;
 	}
 	__builtin_memset(&record->key, 0, sizeof(record->key));
