@@ -100,7 +100,8 @@ static void finish(struct dns_work *work, struct str *out, struct event *ev)
 	origin.reply(origin.ctx, str_slice(out));
 }
 
-static void reply_empty(struct dns_work *work, enum dns_rcode rcode, const char *error)
+static void reply_empty(
+	struct dns_work *work, enum dns_rcode rcode, const char *error, const char *reason)
 {
 	scoped_str struct str out = {0};
 	char server[FLOW_ADDRESS_SIZE];
@@ -108,6 +109,7 @@ static void reply_empty(struct dns_work *work, enum dns_rcode rcode, const char 
 
 	dns_reply_empty(&out, &work->query, rcode);
 	event_set_text(&ev, error, error ? error : rcode ? dns_rcode_name(rcode) : NULL);
+	event_set_text(&ev, reason, reason);
 	finish(work, &out, &ev);
 }
 
@@ -264,13 +266,26 @@ static void pass_answer(struct dns_work *work, const struct dns_answer *answer)
 	finish(work, &out, &ev);
 }
 
+/* The program is told that its server failed. Ours are named in the record: that is where to look. */
+static void reply_failure(struct dns_work *work, int r)
+{
+	const struct spec_words *resolvers = &work->gw->config.resolvers;
+	scoped_str struct str reason = {0};
+
+	str_puts(&reason, "no DNS server answers:");
+	for (size_t i = 0; i < resolvers->n; i++)
+		str_printf(&reason, "%s %s", i ? "," : "", resolvers->items[i]);
+	reply_empty(work, DNS_SERVFAIL, r == -ETIMEDOUT ? "timeout" : event_errno_name(-r),
+		resolvers->n ? reason.p : "this host names no DNS server");
+}
+
 static void on_answer(void *ctx, int r, const struct dns_answer *answer)
 {
 	struct dns_work *work = ctx;
 
 	work->ask = NULL;
 	if (r < 0)
-		reply_empty(work, DNS_SERVFAIL, r == -ETIMEDOUT ? "timeout" : event_errno_name(-r));
+		reply_failure(work, r);
 	else
 		pass_answer(work, answer);
 }
@@ -337,7 +352,7 @@ struct dns_work *dns_work_start(
 		return NULL;
 	}
 	if (work->query.fault != DNS_NOERROR)
-		reply_empty(work, work->query.fault, NULL);
+		reply_empty(work, work->query.fault, NULL, NULL);
 	else if (!work->query.is_host)
 		refuse(work, "no host name", "This is not the name of a host.", false);
 	else

@@ -191,6 +191,19 @@ static void add_host(struct str *out, struct hosts *hosts, const struct network_
 	summary_lines_quote(out, host, HOST_MAX);
 }
 
+/* ", 2 of them without an answer (timeout)" */
+static void add_unanswered(const struct summary *summary, struct str *out)
+{
+	struct slice error;
+	int64_t n = network_lookups_unanswered(network_table_lookups(summary->network), &error);
+
+	if (n == 0)
+		return;
+	str_printf(out, ", %lld of them without an answer (", (long long)n);
+	summary_lines_quote(out, error, HOST_MAX);
+	str_putc(out, ')');
+}
+
 static void add_hosts(struct summary *summary, struct str *out, size_t n)
 {
 	struct hosts hosts = {.seen = map_new()};
@@ -222,6 +235,7 @@ static void add_hosts(struct summary *summary, struct str *out, size_t n)
 	if (looked_up > 0) {
 		str_puts(out, "; ");
 		summary_lines_number(out, looked_up, "name only looked up", "names only looked up");
+		add_unanswered(summary, out);
 	}
 }
 

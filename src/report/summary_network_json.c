@@ -120,6 +120,7 @@ void summary_network_json(struct summary *summary, struct jsonw *j)
 	size_t n = network_table_settle(summary->network);
 	struct totals t = add_up(summary, n);
 	scoped_str struct str list = {0};
+	struct slice error;
 
 	jsonw_key(j, "network");
 	jsonw_object(j);
@@ -133,6 +134,8 @@ void summary_network_json(struct summary *summary, struct jsonw *j)
 	jsonw_kint(j, "failed", t.failed);
 	jsonw_kint(j, "refused", t.refused);
 	jsonw_kint(j, "looked_up", network_lookups_only(network_table_lookups(summary->network)));
+	jsonw_kint(j, "unanswered",
+		network_lookups_unanswered(network_table_lookups(summary->network), &error));
 	jsonw_kint(j, "requests", t.requests);
 	jsonw_kint(j, "bytes_out", t.bytes_out);
 	jsonw_kint(j, "bytes_in", t.bytes_in);

@@ -96,3 +96,20 @@ int64_t network_lookups_only(const struct network_lookups *lookups)
 		n += !lookups->names[i].is_reached;
 	return n;
 }
+
+int64_t network_lookups_unanswered(const struct network_lookups *lookups, struct slice *ret_error)
+{
+	int64_t n = 0;
+
+	*ret_error = (struct slice){0};
+	for (size_t i = 0; i < lookups->n; i++) {
+		const struct network_lookup *lookup = &lookups->names[i];
+
+		if (lookup->is_reached || lookup->error.len == 0 ||
+			slice_is(lookup->error, "NXDOMAIN"))
+			continue;
+		*ret_error = lookup->error;
+		n++;
+	}
+	return n;
+}

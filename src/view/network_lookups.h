@@ -28,5 +28,7 @@ size_t network_lookups_n(const struct network_lookups *lookups);
 const struct network_lookup *network_lookups_get(const struct network_lookups *lookups, size_t i);
 /* Names that nothing was tried with; each question for a name that was not kept counts as one, too. */
 int64_t network_lookups_only(const struct network_lookups *lookups);
+/* Those of them that nobody answered, or with a failure: NXDOMAIN is an answer. *ret_error: of the last such. */
+int64_t network_lookups_unanswered(const struct network_lookups *lookups, struct slice *ret_error);
 
 #endif
