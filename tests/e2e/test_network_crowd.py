@@ -17,6 +17,7 @@ import world as world_
 CROWD = int(os.environ.get('CLOCHE_TEST_CROWD_FLOWS', '6000'))
 TLS_CROWD = int(os.environ.get('CLOCHE_TEST_CROWD_TLS', '600'))
 BOUND_KB = 320 * 1024  # BUDGET_MAX, what is read between two looks, and the program itself
+EXACT = 'ASAN_OPTIONS' not in os.environ  # a sanitizer keeps what was freed
 WHY_FLOWS = 'the gateway of this sandbox holds as many connections as it can'
 WHY_MEMORY = 'the gateway of this sandbox holds as much in memory as it may'
 HOLD, HOLD_TLS, ECHO, SINK = 9200, 9201, 9202, 9203
@@ -204,7 +205,7 @@ def test_crowd(world, holder, box, kind):
 	refused, broken = check_told(box, holder, crowd, n)
 	memory = memory_kb(pid)
 	print(f'{kind}: {crowd.held} held, {refused} refused, {broken} broken off, {memory >> 10} MiB')
-	assert memory < BOUND_KB and gateway(box) == pid
+	assert gateway(box) == pid and (not EXACT or memory < BOUND_KB)
 	hints = [event['reason'] for event in box.record.events('hint')]
 	assert bool(hints) == (refused + broken > 0), hints
 	if 'heads' in kind: # 60 KB each, which is more than it may hold
@@ -316,7 +317,7 @@ def test_hostile_http2(world, h2, box, how):
 	done = box.py(HOSTILE, how, str(H2))
 	assert done.lines[-1] == 'done', done
 	pid = gateway(box)
-	assert memory_kb(pid) < 64 * 1024
+	assert not EXACT or memory_kb(pid) < 64 * 1024
 	later = box.sh(f'curl -sS -m 20 --http2-prior-knowledge -o /dev/null -w "%{{http_code}} %{{size_download}}" http://allowed.test:{H2}/big')
 	assert later.out == f'200 {BIG_MB << 20}', later
 	assert gateway(box) == pid
@@ -351,7 +352,7 @@ print(got, other)
 def test_huge_message(world, holder, box):
 	done = box.py(FRAMES, str(ECHO), '150')
 	assert done.out == f'{10 + (150 << 20)} 10\n', done
-	assert memory_kb(gateway(box)) < 64 * 1024
+	assert not EXACT or memory_kb(gateway(box)) < 64 * 1024
 	assert [(event['direction'], event['bytes'], event['body_truncated']) for event in box.record.events('net.ws')] == [
 		('out', 150 << 20, True), ('in', 150 << 20, True)]
 
