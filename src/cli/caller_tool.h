@@ -6,7 +6,17 @@
 #include "cli/cli.h"
 #include "util/str.h"
 
-/* argv ends with NULL; found by PATH. -ENOENT where it is not there, -EIO where it failed or took too long. */
+struct caller_tool {
+	const char *const *argv; /* ends with NULL; found by PATH */
+	const int *fds;          /* it has them as 3, 4, ...; borrowed */
+	size_t n_fds;
+	size_t max; /* bytes that it may print */
+};
+
+/* Its exit status. -ENOENT where it is not there, -EIO where a signal ended it or it took too long, -EFBIG past max. */
+int caller_tool_run(const struct cli *cli, const struct caller_tool *tool, struct str *out);
+
+/* 0 where it went well. -ENOENT, or -EIO where it failed in any way. */
 int caller_tool_output(const struct cli *cli, const char *const *argv, struct str *out);
 
 #endif

@@ -49,6 +49,7 @@ extern const struct verb verb_changes;
 extern const struct verb verb_commands;
 extern const struct verb verb_completion;
 extern const struct verb verb_create;
+extern const struct verb verb_diff;
 extern const struct verb verb_discard;
 extern const struct verb verb_doctor;
 extern const struct verb verb_events;

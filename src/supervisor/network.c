@@ -346,7 +346,8 @@ void network_rules_changed(struct supervisor *sup)
 	frame.rest = str_slice(&text);
 	gateway_process_send(sup->network->gateway, &frame);
 	/* Frames are handled in their order: who asked for the rules is answered when they hold. */
-	(void)gateway_process_flush(sup->network->gateway, SETTLE_MS); /* one that hangs hears of them later */
+	(void)gateway_process_flush(
+		sup->network->gateway, SETTLE_MS); /* one that hangs hears of them later */
 }
 
 void network_answer(struct supervisor *sup, uint64_t ask_id, bool is_allowed)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sandbox changed, as a patch that git and patch take."""
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def tree(project):
+	(project / 'd').mkdir()
+	(project / 'a.txt').write_text('one\ntwo\nthree\n')
+	(project / 'sp ace').write_text('x')
+	(project / 'd' / 'f').write_text('moved\n')
+	(project / 'gone').write_text('gone\n')
+	(project / 'tool').write_text('#!/bin/sh\n')
+	os.symlink('a.txt', project / 'link')
+	return project
+
+
+EDITS = '''
+sed -i s/two/2/ a.txt; printf 'xx\\n' > 'sp ace'; ln -sfn gone link; mv d/f d/g; rm gone; echo new > new; chmod 755 new; : > empty
+chmod 755 tool; printf q > 'q"uo	te'; printf u > ü; printf '\\377\\n' > bytes
+'''
+
+
+def edited(cloche, tree, script):
+	run = cloche.sh(script, options=('-w', str(tree)))
+	assert run.code == 0, run
+	return run.record.id
+
+
+def snapshot(folder):
+	"""path -> (kind and mode as git keeps it, content)"""
+	table = {}
+	for path in sorted(folder.rglob('*')):
+		name = str(path.relative_to(folder))
+		if name.startswith('.git') or path.is_dir() and not path.is_symlink():
+			continue
+		table[name] = ('link', os.readlink(path)) if path.is_symlink() else (path.stat().st_mode & 0o111 != 0, path.read_bytes())
+	return table
+
+
+@pytest.mark.parametrize('command', [['git', 'apply'], ['patch', '-p1', '-s']], ids=['git', 'patch'])
+def test_patch_makes_one_tree_of_the_other(cloche, tree, tmp_path, command):
+	script = EDITS if command[0] == 'git' else "sed -i s/two/2/ a.txt; printf 'xx\\n' > 'sp ace'; rm gone; echo new > new"
+	copy = tmp_path / 'copy'
+	shutil.copytree(tree, copy, symlinks=True)
+	box = edited(cloche, tree, script)
+	done = cloche.call('diff', box)
+	assert done.code == 0, done
+	subprocess.run(['git', 'init', '-q', copy], check=True)
+	subprocess.run(command, cwd=copy, input=done.raw_out, check=True)
+	assert cloche.call('apply', box).code == 0
+	assert snapshot(copy) == snapshot(tree)
+
+
+def test_what_is_no_text_stands_by_size_and_hash(cloche, tree):
+	(tree / 'bin').write_bytes(b'a\0b')
+	box = edited(cloche, tree, "printf 'a\\0c' > bin")
+	lines = cloche.call('diff', box).out.splitlines()
+	assert lines == ['diff --git a/bin b/bin', 'Binary files a/bin and b/bin differ',
+		f'# before: 3 bytes, sha256 {hashlib.sha256(bytes([97, 0, 98])).hexdigest()}',
+		f'# after: 3 bytes, sha256 {hashlib.sha256(bytes([97, 0, 99])).hexdigest()}']
+
+
+def test_a_large_file_is_not_compared(cloche, tree):
+	box = edited(cloche, tree, 'yes | head -c 9000000 > big')
+	assert 'Binary files /dev/null and b/big differ' in cloche.call('diff', box).out
+
+
+def test_a_link_in_the_place_of_a_file(cloche, tree):
+	box = edited(cloche, tree, 'rm a.txt; ln -s d a.txt')
+	out = cloche.call('diff', box).out
+	assert out.index('deleted file mode 100644') < out.index('new file mode 120000') and out.count('diff --git a/a.txt b/a.txt') == 2
+
+
+def test_paths_exit_code_and_json(cloche, tree):
+	box = edited(cloche, tree, EDITS)
+	assert cloche.call('diff', '--exit-code', box).code == 1
+	one = cloche.call('diff', box, 'd')
+	assert one.out.startswith('diff --git a/d/f b/d/g\nrename from d/f\nrename to d/g\n') and one.out.count('diff --git') == 1, one
+	[entry] = json.loads(cloche.call('diff', '--json', box, 'new').out)
+	assert (entry['root'], entry['path']) == (str(tree), 'new') and entry['patch'].endswith('+new\n')
+	same = edited(cloche, tree, 'true')
+	assert (cloche.call('diff', '--exit-code', same).code, cloche.call('diff', same).out) == (0, '')
+	assert cloche.call('apply', box).code == 0
+	gone = cloche.call('diff', box)
+	assert gone.code == 125 and f'cloche changes {box}' in gone.err
+
+
+def test_a_sandbox_that_runs(cloche, tree):
+	box = cloche.create('-m', f'{tree}:{tree}:cow')
+	try:
+		box.sh(f'echo four >> {tree}/a.txt')
+		assert '\n+four\n' in cloche.call('diff', box.id).out
+	finally:
+		box.remove()
