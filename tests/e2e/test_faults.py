@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from harness import PYTHON, Cloche, kill_and_wait, wait_for
+from harness import PYTHON, Cloche, kill_and_wait, unmount_run_dir, wait_for
 
 WORKLOAD = 'for i in 1 2 3 4 5; do echo $i > /workspace/k$i; /bin/true $i; sleep 0.05; done; exit 3'
 
@@ -349,6 +349,35 @@ def test_mending_that_failed_is_taken_up_without_a_second_end(own_cloche):
 	assert kinds.count('sandbox.stopped') == 1
 	assert kinds.count('trace.blind') == 1
 	assert own_cloche.call('verify', box.id).code == 0
+
+
+def numbers_of(box):
+	"""Of its pid and mount namespaces; the kernel gives them to others when the box is gone."""
+	pid = json.loads(box.cloche.call('inspect', box.id).out)['supervisor']['init_pid']
+	return {os.stat(f'/proc/{pid}/ns/{name}').st_ino for name in ('pid', 'mnt')}
+
+
+def test_namespaces_that_get_the_numbers_of_a_dead_box_are_not_told(own_cloche, tmp_path):
+	other = Cloche(tmp_path / 'other-state', tmp_path / 'other-run', own_cloche.cwd)
+	box = own_cloche.create('--trace')
+	dead = numbers_of(box)
+	kill_and_wait(box.supervisor()[0])
+	try:
+		for _ in range(20):
+			with_number = other.create('--trace')
+			again = dead & numbers_of(with_number)
+			assert with_number.sh('true; /bin/true').code == 0
+			with_number.remove()
+			if again:
+				break
+		else:
+			pytest.skip('this kernel did not give the numbers again')
+	finally:
+		other.check_clean()
+		unmount_run_dir(other.run_dir)
+	assert own_cloche.call('gc').code == 0
+	kinds = [event['kind'] for event in check_record(own_cloche, box.id)]
+	assert kinds.count('trace.blind') == 1 and 'process.exec' not in kinds, kinds
 
 
 @pytest.mark.parametrize('harm', ['no header', 'a link', 'a folder'])

@@ -22,12 +22,26 @@ struct ns_common {
 	unsigned int inum;
 };
 
+struct uid_gid_extent {
+	unsigned int lower_first;
+};
+
+struct uid_gid_map {
+	struct uid_gid_extent extent[5];
+};
+
+struct user_namespace {
+	struct uid_gid_map uid_map;
+};
+
 struct pid_namespace {
 	struct ns_common ns;
+	struct user_namespace *user_ns;
 };
 
 struct mnt_namespace {
 	struct ns_common ns;
+	struct user_namespace *user_ns;
 };
 
 struct nsproxy {

@@ -11,11 +11,23 @@
 #define ARGS_MAX 65536 /* of a call that failed; counted, and copied as far as they fit */
 #define IOVS_MAX 16
 
+/* The kernel gives a namespace's number to another one once a box is gone whose supervisor died: the number is the
+ * box's only where its ids are, too. */
+static __always_inline bool is_of_box(__u64 user_ns, __u32 slot)
+{
+	struct wire_slot *box = bpf_map_lookup_elem(&slots, &slot);
+
+	return box && user_ns &&
+	       (box->id_base == 0 ||
+		       READ(user_namespace, user_ns, uid_map.extent[0].lower_first) == box->id_base);
+}
+
 /* A program in the box whose cgroup is none of ours: by the number of its pid or mount namespace. */
 static __always_inline bool hand_enter(struct hand *h)
 {
 	struct task_struct *task = PLAIN(task_struct, bpf_get_current_task_btf());
 	__u64 pid = (__u64)READ(task_struct, task, thread_pid);
+	struct mnt_namespace *mounts = task->nsproxy->mnt_ns;
 	struct upid last = {};
 	__u32 key, *slot;
 
@@ -24,11 +36,11 @@ static __always_inline bool hand_enter(struct hand *h)
 			 READ(pid, pid, level) * bpf_core_type_size(struct upid)));
 	key = last.ns ? READ(pid_namespace, last.ns, ns.inum) : 0;
 	slot = bpf_map_lookup_elem(&namespaces, &key);
-	if (!slot) {
-		key = task->nsproxy->mnt_ns->ns.inum;
-		slot = bpf_map_lookup_elem(&namespaces, &key);
-	}
-	return slot && hand_take(h, *slot);
+	if (slot && is_of_box((__u64)READ(pid_namespace, last.ns, user_ns), *slot))
+		return hand_take(h, *slot);
+	key = mounts->ns.inum;
+	slot = bpf_map_lookup_elem(&namespaces, &key);
+	return slot && is_of_box((__u64)mounts->user_ns, *slot) && hand_take(h, *slot);
 }
 
 static __always_inline struct written *written_find(void)
