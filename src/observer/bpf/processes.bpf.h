@@ -18,8 +18,8 @@ static __always_inline bool is_of_box(__u64 user_ns, __u32 slot)
 	struct wire_slot *box = bpf_map_lookup_elem(&slots, &slot);
 
 	return box && user_ns &&
-	       (box->id_base == 0 ||
-		       READ(user_namespace, user_ns, uid_map.extent[0].lower_first) == box->id_base);
+	       (box->id_base == 0 || READ(user_namespace, user_ns, uid_map.extent[0].lower_first) ==
+					     box->id_base);
 }
 
 /* A program in the box whose cgroup is none of ours: by the number of its pid or mount namespace. */
