@@ -72,14 +72,12 @@ static void compare_pair(
 	}
 }
 
-static void add_one(struct comparison *c, enum kind kind, const struct tree_entry *before,
-	const struct tree_entry *after)
+/* There before, or after, and not at the other time. */
+static void add_one(struct comparison *c, enum kind kind, const struct tree_entry *entry)
 {
-	const struct tree_entry *entry = before ? before : after;
-
 	if (c->has_sums_only && !S_ISREG(entry->mode))
 		return;
-	note(c, kind, before, after);
+	note(c, kind, kind == REMOVED ? entry : NULL, kind == REMOVED ? NULL : entry);
 }
 
 static void walk(struct comparison *c, const struct tree *before, const struct tree *after)
@@ -94,9 +92,9 @@ static void walk(struct comparison *c, const struct tree *before, const struct t
 		if (order == 0)
 			compare_pair(c, &before->items[i++], &after->items[k++]);
 		else if (order < 0)
-			add_one(c, REMOVED, &before->items[i++], NULL);
+			add_one(c, REMOVED, &before->items[i++]);
 		else
-			add_one(c, ADDED, NULL, &after->items[k++]);
+			add_one(c, ADDED, &after->items[k++]);
 	}
 }
 

@@ -130,11 +130,11 @@ static void add_modes(struct str *out, const struct pair *p)
 {
 	const struct change_side *a = p->before.is, *b = p->after.is;
 
-	if (!a)
+	if (b && !a)
 		str_printf(out, "new file mode %06o\n", git_mode(b->mode));
-	else if (!b)
+	else if (a && !b)
 		str_printf(out, "deleted file mode %06o\n", git_mode(a->mode));
-	else if (git_mode(a->mode) != git_mode(b->mode))
+	else if (a && b && git_mode(a->mode) != git_mode(b->mode))
 		str_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(a->mode),
 			git_mode(b->mode));
 }
