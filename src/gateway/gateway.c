@@ -14,6 +14,7 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/intake.h"
 #include "gateway/limits.h"
+#include "gateway/own_address.h"
 #include "gateway/owners.h"
 #include "gateway/proxy_wire.h"
 #include "gateway/published.h"
@@ -25,6 +26,7 @@
 #include "proto/gateway_wire.h"
 #include "util/clock.h"
 #include "util/mem.h"
+#include "util/scoped.h"
 
 #define FLUSH_NS   (80 * CLOCK_NS_PER_MS) /* less than the supervisor waits for a flush */
 #define BURST_NS   (61 * CLOCK_NS_PER_S)
@@ -251,6 +253,7 @@ static void stop(struct gateway *gw)
 	ca_free(gw->ca);
 	secrets_free(gw->secrets);
 	policy_free(gw->policy);
+	scoped_close(&gw->route_fd);
 	poller_free(gw->poller);
 	inside_free(gw->inside);
 	str_done(&gw->proxy.host);
@@ -270,6 +273,9 @@ static int prepare(struct gateway *gw, struct err *err)
 		return r;
 	gw->by_rules = fcntl(GATEWAY_FD_COPIES, F_GETFD) >= 0; /* before anything else is opened */
 	gw->poller = poller_new();
+	r = gw->route_fd = own_address_open();
+	if (r < 0)
+		return err_set(err, r, "gateway: open a socket for routes: %m");
 	r = limits_open(gw, &gw->limits, err);
 	if (r == 0)
 		r = inside_open(GATEWAY_FD_NETNS, &gw->inside, err);
@@ -279,8 +285,10 @@ static int prepare(struct gateway *gw, struct err *err)
 int gateway_main(struct err *err)
 {
 	struct gateway *gw = new0(struct gateway);
-	int r = prepare(gw, err);
+	int r;
 
+	gw->route_fd = -1;
+	r = prepare(gw, err);
 	if (r == 0)
 		r = start(gw, err);
 	if (r == 0) {

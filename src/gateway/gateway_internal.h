@@ -31,6 +31,7 @@ struct gateway {
 	struct poller *poller;
 	struct channel *channel;
 	struct policy *policy;
+	int route_fd; /* own_address.h */
 	struct names *names;
 	struct inside *inside;
 	struct resolver *resolver;

@@ -1,27 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/own_address.h"
 
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "gateway/flow_head.h"
-#include "util/scoped.h"
 
-#define DISCARD_PORT 9
+#define ANSWER_MAX 4096
 
-/* What this host sends to itself it sends from the same address; what it sends elsewhere never. A datagram socket tells
- * what would be the sender. */
-bool own_address_is(const uint8_t address[16])
+struct question {
+	struct nlmsghdr head;
+	struct rtmsg route;
+	struct rtattr to;
+	uint8_t address[16];
+};
+
+int own_address_open(void)
 {
-	struct sockaddr_storage to, own = {0};
-	socklen_t len = flow_sockaddr(address, DISCARD_PORT, &to), own_len = sizeof(own);
-	scoped_fd int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	uint8_t sender[16];
-	uint16_t port;
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&to, len) < 0 ||
-		getsockname(fd, (struct sockaddr *)&own, &own_len) < 0)
+	return fd < 0 ? -errno : fd;
+}
+
+static bool ask(int route_fd, const uint8_t address[16])
+{
+	struct sockaddr_storage to;
+	size_t len;
+	struct question q = {
+		.head = {.nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST},
+		.to = {.rta_type = RTA_DST},
+	};
+
+	(void)flow_sockaddr(address, 0, &to);
+	len = to.ss_family == AF_INET ? 4 : 16;
+	memcpy(q.address, address + 16 - len, len); /* IPv4 is the end of ::ffff:a.b.c.d */
+	q.route.rtm_family = (unsigned char)to.ss_family;
+	q.route.rtm_dst_len = (unsigned char)(8 * len);
+	q.to.rta_len = (unsigned short)RTA_LENGTH(len);
+	q.head.nlmsg_len = (uint32_t)(offsetof(struct question, address) + len);
+	return send(route_fd, &q, q.head.nlmsg_len, 0) == (ssize_t)q.head.nlmsg_len;
+}
+
+/* The kernel has answered when send() is back. */
+bool own_address_is(int route_fd, const uint8_t address[16])
+{
+	union {
+		struct nlmsghdr head;
+		char bytes[ANSWER_MAX];
+	} answer;
+	const struct rtmsg *route = NLMSG_DATA(&answer.head);
+	ssize_t n;
+
+	if (!ask(route_fd, address))
+		return true;
+	n = recv(route_fd, &answer, sizeof(answer), 0);
+	if (n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) &&
+		answer.head.nlmsg_type == NLMSG_ERROR)
 		return false; /* there is no way there */
-	flow_from_sockaddr(&own, sender, &port);
-	return memcmp(sender, address, sizeof(sender)) == 0;
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(*route)) || answer.head.nlmsg_type != RTM_NEWROUTE)
+		return true;
+	return route->rtm_type == RTN_LOCAL || route->rtm_type == RTN_ANYCAST;
 }

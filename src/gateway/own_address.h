@@ -6,8 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* As things are now: addresses come and go while a sandbox lives (another network, IPv6 that changes each day). Asks the
- * host's routes, and sends nothing. */
-bool own_address_is(const uint8_t address[16]);
+/* A socket to ask the kernel for routes (rtnetlink(7)); -errno. Opened before the gateway is confined: it may make none
+ * after. */
+int own_address_open(void);
+
+/* As things are now: addresses come and go while a sandbox lives (another network, IPv6 that changes each day). Also
+ * true where the kernel does not answer: better refused than let in. */
+bool own_address_is(int route_fd, const uint8_t address[16]);
 
 #endif

@@ -32,7 +32,7 @@ void verdict_of(struct gateway *gw, const char *host, const uint8_t address[16],
 		memcpy(query.address, address, sizeof(query.address));
 	policy_check(gw->policy, &query, ret);
 	/* What is refused all the same is not looked up. */
-	if (!address || ret->verdict == POLICY_DENY || !own_address_is(address))
+	if (!address || ret->verdict == POLICY_DENY || !own_address_is(gw->route_fd, address))
 		return;
 	query.is_own = true;
 	policy_check(gw->policy, &query, ret);

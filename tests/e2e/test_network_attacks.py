@@ -539,18 +539,18 @@ def new_addresses(world):
 	"""Addresses that the host gets while a sandbox lives (add), and what listens at all of its addresses on port 8099."""
 	added = []
 
-	def add(*addresses):
+	def add(*addresses, to='lo'):
 		for address in addresses:
-			world.ip(world.host, f'addr add {address} dev lo')
-			added.append(address)
+			world.ip(world.host, f'addr add {address} dev {to} nodad')
+			added.append((address, to))
 
 	server = subprocess.Popen(world.command(world.host, '/usr/bin/python3', '-c', LISTENER), stdout=subprocess.PIPE)
 	assert server.stdout.readline() == b'ready\n'
 	yield add
 	server.kill()
 	server.wait()
-	for address in added:
-		world.ip(world.host, f'addr del {address} dev lo')
+	for address, to in added:
+		world.ip(world.host, f'addr del {address} dev {to}')
 
 
 LISTENER = '''
@@ -559,6 +559,7 @@ def answer(sock):
 	while True:
 		data, peer = sock.recvfrom(99)
 		sock.sendto(b'reached', peer)
+streams = []
 for family, address in ((socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::')):
 	stream, datagram = socket.socket(family, socket.SOCK_STREAM), socket.socket(family, socket.SOCK_DGRAM)
 	for sock in (stream, datagram):
@@ -566,6 +567,7 @@ for family, address in ((socket.AF_INET, '0.0.0.0'), (socket.AF_INET6, '::')):
 			sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 		sock.bind((address, 8099))
 	stream.listen()
+	streams.append(stream)
 	threading.Thread(target=answer, args=(datagram,)).start()
 print('ready', flush=True)
 '''
@@ -593,9 +595,11 @@ def test_addresses_that_the_host_got_later(online, world, new_addresses):
 	try:
 		assert box.sh('curl -sS -o /dev/null -w "%{http_code}" http://allowed.test/').out == '200', 'the gateway runs'
 		new_addresses('203.0.113.66/32', '2001:db8::66/128')
-		addresses = ('203.0.113.66', '2001:db8::66', world_.HERE)
+		# Not the first of its network: what the host sends there is sent from another address.
+		new_addresses('203.0.113.77/24', '2001:db8::77/64', to='out0')
+		addresses = ('203.0.113.66', '2001:db8::66', '203.0.113.77', '2001:db8::77', world_.HERE)
 		run = box.py(KNOCK, *addresses)
-		assert [line.split()[1] for line in run.lines] == ['ConnectionRefusedError'] * 6, run
+		assert [line.split()[1] for line in run.lines] == ['ConnectionRefusedError'] * 10, run
 		told = {(event['address'], event['protocol'], event['rule']) for event in run.record.events('net.refused')}
 		assert told == {(address, protocol, 'default: an address of the host itself')
 			for address in addresses for protocol in ('tcp', 'udp')}
