@@ -18,6 +18,7 @@
 #include "util/fdio.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/path.h"
 
 #define CHECK_MAX (2LL << 30) /* bytes of a list to compare with */
 
@@ -169,15 +170,37 @@ static int read_check(struct job *job, struct err *err)
 
 /* ---- all roots ---- */
 
-static int take_root(struct job *job, const char *root, struct err *err)
+/* A list says where its root lies whoever reads it, so an absolute path: below where a command starts, or where the
+ * caller is. */
+static int name_root(const struct job *job, const char *path, struct str *ret_root, struct err *err)
 {
-	struct tree tree = {0};
-	int r = read_root(job, root, &tree, err);
+	scoped_mem char *real = NULL;
 
+	if (job->sandbox.fd >= 0 && path[0] != '/') {
+		path_resolve(str_slice(&job->sandbox.cwd), slice_of(path), ret_root);
+		return 0;
+	}
+	if (path[0] != '/') {
+		real = realpath(path, NULL);
+		if (!real)
+			return err_set(err, -errno, "open '%s': %m", path);
+	}
+	str_puts(ret_root, real ? real : path);
+	return 0;
+}
+
+static int take_root(struct job *job, const char *path, struct err *err)
+{
+	scoped_str struct str root = {0};
+	struct tree tree = {0};
+	int r = name_root(job, path, &root, err);
+
+	if (r == 0)
+		r = read_root(job, root.p, &tree, err);
 	if (r == 0 && job->o->check)
-		r = add_differences(job, root, &tree, err);
+		r = add_differences(job, root.p, &tree, err);
 	else if (r == 0)
-		add_list(job, root, &tree);
+		add_list(job, root.p, &tree);
 	tree_done(&tree);
 	return r;
 }
@@ -193,7 +216,7 @@ static int take_roots(struct job *job, char **roots, size_t n, struct err *err)
 	for (size_t i = 0; r == 0 && i < n_listed; i++)
 		r = take_root(job, job->check.items[i].root, err);
 	if (n + n_listed == 0)
-		r = take_root(job, job->sandbox.cwd.p, err);
+		r = take_root(job, ".", err);
 	return r;
 }
 
@@ -243,10 +266,9 @@ const struct verb verb_manifest = {
 	.class = VERB_FILES,
 	.usage = "ID [ROOT...] | --host DIR...",
 	.help = "every file below a folder with its hash",
-	.text = "Without a ROOT, the folder in which commands start. Links, pipes, sockets and "
-		"devices "
-		"are\nlisted, never opened; other filesystems are not entered. --json prints what "
-		"--check reads.",
+	.text = "Without a ROOT, the folder in which commands start; a relative one is below that. "
+		"Links, pipes, sockets and devices are listed, never opened; other filesystems are "
+		"not entered. --json prints what --check reads.",
 	.groups = groups,
 	.options_size = sizeof(struct options),
 	.min_args = 1,

@@ -116,6 +116,26 @@ def test_absolute_names_of_sha256sum_are_read(cloche, project):
 	assert check(cloche, path, '--host', str(project))[0] == 0
 
 
+def test_a_relative_root_is_named_as_it_lies(cloche, box, project, tmp_path):
+	"""Below where the caller is, or where commands start: a list that is read elsewhere says which folder it was."""
+	(project / 'sub').mkdir()
+	(project / 'sub' / 'f').write_text('f')
+	earlier = tmp_path / 'earlier.jsonl'
+	for root, cwd in (('.', project / 'sub'), ('sub', project), ('../sub', project / 'sub')):
+		earlier.write_bytes(cloche.call('manifest', '--json', '--host', root, cwd=cwd).raw_out)
+		assert json.loads(earlier.read_text().splitlines()[0])['root'] == str(project / 'sub')
+	(project / 'sub' / 'g').write_text('g')
+	done = cloche.call('manifest', '--json', '--host', '--check', str(earlier), '.', cwd=project / 'sub')
+	[part] = json.loads(done.out)
+	assert done.code == 1 and part['root'] == str(project / 'sub') and part['added'][0]['path'] == str(project / 'sub' / 'g')
+	done = cloche.call('manifest', '--json', '--host', 'nowhere', cwd=project)
+	assert done.code == 125 and "open 'nowhere': No such file" in done.err, done
+	assert box.sh(f'mkdir {WORK}/sub; echo > {WORK}/sub/f').code == 0
+	for root in ('sub', './sub/', f'{WORK}/sub'):
+		head, entry, _ = [json.loads(line) for line in cloche.call('manifest', '--json', box.id, root).out.splitlines()]
+		assert (head['root'].rstrip('/'), entry['path']) == (f'{WORK}/sub', 'f')
+
+
 def test_skipped_folders_other_filesystems_and_holes_are_said(cloche, project):
 	(project / '.git' / 'hooks').mkdir(parents=True)
 	(project / '.git' / 'hooks' / 'pre-commit').write_text('x')
