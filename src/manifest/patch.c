@@ -209,18 +209,22 @@ static int add_text(struct patch *patch, const struct pair *p, struct str *out)
 	return 0;
 }
 
+/* Two texts that take too long to compare must not hide what else was changed: they are told as what is no text. */
 static int add_pair(struct patch *patch, const struct pair *p, struct str *out)
 {
 	bool is_text = (!p->before.is || p->before.is_text) && (!p->after.is || p->after.is_text);
+	int r;
 
 	if (p->before.is && p->after.is && is_same(p) && p->before.r == 0 && p->after.r == 0 &&
 		strcmp(p->from, p->to) == 0 &&
 		git_mode(p->before.is->mode) == git_mode(p->after.is->mode))
 		return 0; /* what else differs no patch can hold */
 	add_head(out, p);
-	if (is_text)
-		return add_text(patch, p, out);
-	add_binary(out, p);
+	r = is_text ? add_text(patch, p, out) : -EBADF;
+	if (r == -ENOENT)
+		return r;
+	if (r < 0)
+		add_binary(out, p);
 	return 0;
 }
 

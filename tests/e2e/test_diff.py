@@ -72,6 +72,22 @@ def test_a_large_file_is_not_compared(cloche, tree):
 	assert 'Binary files /dev/null and b/big differ' in cloche.call('diff', box).out
 
 
+@pytest.mark.parametrize('tool', ['kill -ALRM $$', 'exec yes', 'exit 2'], ids=['too-long', 'too-much', 'trouble'])
+def test_a_file_that_cannot_be_compared_hides_no_other(cloche, tree, tmp_path, tool):
+	"""Two large files without a line in common keep diff(1) busy until its alarm ends it."""
+	fake = tmp_path / 'bin' / 'diff'
+	fake.parent.mkdir()
+	fake.write_text(f'#!/bin/sh\ngrep -qa hard /dev/fd/4 || exec {shutil.which("diff")} "$@"\n{tool}\n')
+	fake.chmod(0o755)
+	box = edited(cloche, tree, 'echo hard > a.txt; echo y > "sp ace"')
+	done = cloche.call('diff', box, env={'PATH': f'{fake.parent}:{os.environ["PATH"]}'})
+	assert done.code == 0, done
+	text = hashlib.sha256(b'one\ntwo\nthree\n').hexdigest()
+	assert ('diff --git a/a.txt b/a.txt\nBinary files a/a.txt and b/a.txt differ\n'
+		f'# before: 14 bytes, sha256 {text}\n# after: 5 bytes, sha256 {hashlib.sha256(b"hard" + bytes([10])).hexdigest()}\n') in done.out
+	assert '\n+y\n' in done.out
+
+
 def test_a_link_in_the_place_of_a_file(cloche, tree):
 	box = edited(cloche, tree, 'rm a.txt; ln -s d a.txt')
 	out = cloche.call('diff', box).out
