@@ -63,8 +63,8 @@ static void keep(struct bridge *bridge, enum machine_side from, const char *p, s
 	bridge->all->pool.held += len;
 }
 
-/* A program's kernel holds its request back until the end of its handshake was received, which nothing of ours says (we
- * give out no tickets), and ours waits 40 ms before it says so by itself. */
+/* A program's kernel holds its request back until the end of its handshake was received, which nothing of ours says where
+ * the program takes no ticket, and ours waits 40 ms before it says so by itself. */
 static void acknowledge(const struct bridge_side *side)
 {
 	int one = 1;

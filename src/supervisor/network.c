@@ -40,13 +40,13 @@ struct network {
 	struct network_asks *asks;
 	struct loop_io *ios[N_WATCHED]; /* NULL: a gateway looks at them, or nobody for now */
 	struct loop_io *published[GATEWAY_PUBLISHED_MAX]; /* likewise */
-	bool has_lost_blobs;
 	struct loop_timer *retry;
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
 	struct owner_finder *finder;     /* of that gateway */
 	int64_t started_ns;
-	uint64_t lost; /* told of what the kernel half could not tell */
+	uint64_t lost;       /* told of what the kernel half could not tell */
+	bool has_lost_blobs; /* told that a body did not get into the record */
 	struct event_line *line;
 };
 

@@ -48,7 +48,7 @@ const struct file_entry *file_table_get(const struct file_table *table, size_t i
 const struct file_entry *file_table_find(
 	const struct file_table *table, struct slice path); /* noise too; NULL */
 const struct slice *file_table_execs(
-	const struct file_table *table); /* an id of file_entry.execs */
+	const struct file_table *table); /* names of execs, by the ids of file_entry.execs */
 
 /* `files --json`. */
 void file_table_json(struct file_table *table, struct str *out);
