@@ -56,17 +56,21 @@ def run(online, world):
 	return call
 
 
-@pytest.fixture
-def open_box(online, world):
-	"""A sandbox with that network, which stays for the test."""
+def opening(cloche, world):
+	"""What a fixture yields: makes sandboxes with that network, which stay for the test."""
 	made = []
 
 	def make(*options):
-		made.append(online.create('--trace', '--net', 'open', *world.net, *options))
+		made.append(cloche.create('--trace', '--net', 'open', *world.net, *options))
 		return made[-1]
 	yield make
 	for box in made:
 		box.remove()
+
+
+@pytest.fixture
+def open_box(online, world):
+	yield from opening(online, world)
 
 
 def children_of(pid):

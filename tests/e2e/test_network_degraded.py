@@ -11,7 +11,7 @@ import signal
 import deny
 import pytest
 from harness import kill_and_wait, wait_for
-from test_network_catch import CLOSED, INSIDE, RAW, gateways_of, init_of, status_of
+from test_network_catch import CLOSED, INSIDE, RAW, gateways_of, init_of, opening, status_of
 from world import INWARD, UPSTREAM, UPSTREAM6, Inside
 
 # The whole call as in a container without CAP_BPF; only the tie to a namespace or group, which tracing does without; a
@@ -58,14 +58,7 @@ def run(degraded, world):
 
 @pytest.fixture
 def open_box(degraded, world):
-	made = []
-
-	def make(*options):
-		made.append(degraded.create('--trace', '--net', 'open', *world.net, *options))
-		return made[-1]
-	yield make
-	for box in made:
-		box.remove()
+	yield from opening(degraded, world)
 
 
 def arrived(world):
