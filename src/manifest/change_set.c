@@ -101,6 +101,9 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 		.n = n, .counted = json_is_true(json_object_get(object, "counted"))};
 	layer->guest = get_bytes(object, "guest");
 	layer->lower = get_bytes(object, lower_key);
+	if (!layer->lower) /* an image's: nothing lies below its layers */
+		layer->lower =
+			get_bytes(json_array_get(json_object_get(object, "lowers"), 0), "dir");
 	upper = get_bytes(object, "upper");
 	if (upper && upper[0] != '/') {
 		layer->upper = mem_printf("%s/%s", set->dir, upper);

@@ -24,7 +24,9 @@ static void write_root(struct jsonw *j, const struct change_file *file)
 
 		jsonw_object(j);
 		jsonw_ktext(j, "guest", layer->guest);
-		jsonw_ktext(j, "lower", layer->lower);
+		if (layer->lower)
+			jsonw_ktext(j, "lower", layer->lower);
+		lowers_write(file->lowers, layer->guest, j);
 		jsonw_ktext(j, "upper", upper);
 		jsonw_object_end(j);
 	}
@@ -41,7 +43,7 @@ static void format(const struct change_file *file, struct str *out)
 	jsonw_kint(&j, "created_ns", file->created_ns);
 	jsonw_key(&j, "mounts");
 	jsonw_array(&j);
-	mounts_write_changes(file->mounts, &j);
+	mounts_write_changes(file->mounts, file->lowers, &j);
 	jsonw_array_end(&j);
 	jsonw_key(&j, "root");
 	jsonw_array(&j);

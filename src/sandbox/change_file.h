@@ -15,6 +15,7 @@ struct change_file {
 	int64_t created_ns; /* wall clock, taken before anything was mounted */
 	const struct mounts *mounts;
 	const struct rootfs *rootfs;
+	const struct lowers *lowers;
 };
 
 /* Writes <changes_dir>/changes.json at once, whole or not at all. It is on its way to the disk, not waited

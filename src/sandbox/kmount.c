@@ -12,7 +12,8 @@
 
 #include "util/scoped.h"
 
-#define REASON_MAX 256
+#define REASON_MAX        256
+#define MOUNT_OPTIONS_MAX 4096 /* a page, all the kernel takes */
 
 int kmount_clone(const char *path, uint64_t attrs, int userns_fd, struct err *err)
 {
@@ -92,13 +93,11 @@ static int set_option(int fs, const char *key, const char *value, struct err *er
 	return 0;
 }
 
-static int set_lower(int fs, const struct kmount_overlay *o, struct err *err)
+static int set_lowers(int fs, const struct kmount_overlay *o, struct err *err)
 {
-	if (o->lower_fd < 0)
-		return set_option(fs, "lowerdir", o->lower_path, err);
-	if ((o->over_fd >= 0 && fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->over_fd) < 0) ||
-		fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->lower_fd) < 0)
-		return err_set(err, -EINVAL, "overlay lower layer by descriptor: %m");
+	for (size_t i = 0; i < o->n_lowers; i++)
+		if (fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->lower_fds[i]) < 0)
+			return err_set(err, -EINVAL, "overlay lower layer by descriptor: %m");
 	return 0;
 }
 
@@ -110,10 +109,10 @@ int kmount_overlay(const struct kmount_overlay *o, struct err *err)
 	if (fs < 0)
 		return err_set(err, -errno,
 			"the kernel has no overlay filesystem: %m (try 'modprobe overlay')");
-	r = set_lower(fs, o, err);
-	if (r == 0)
+	r = set_lowers(fs, o, err);
+	if (r == 0 && o->upper)
 		r = set_option(fs, "upperdir", o->upper, err);
-	if (r == 0)
+	if (r == 0 && o->upper)
 		r = set_option(fs, "workdir", o->work, err);
 	if (r == 0)
 		r = set_option(fs, "redirect_dir", "on", err);
@@ -124,6 +123,28 @@ int kmount_overlay(const struct kmount_overlay *o, struct err *err)
 	if (r < 0)
 		return r;
 	return finish(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "overlay", err);
+}
+
+/* By mount(2): a value of fsconfig(2) ends at 255 bytes, which do not hold the names of many layers. */
+int kmount_overlay_by_path(
+	const struct kmount_overlay *o, const char *lowers, const char *at, struct err *err)
+{
+	char options[MOUNT_OPTIONS_MAX];
+	int n, fd, r;
+
+	n = o->upper ? snprintf(options, sizeof(options),
+			       "lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=on,metacopy=on%s",
+			       lowers, o->upper, o->work, o->throw_away ? ",volatile" : "")
+	             : snprintf(options, sizeof(options), "lowerdir=%s,redirect_dir=on,metacopy=on",
+			       lowers);
+	if (n < 0 || n >= (int)sizeof(options))
+		return err_set(err, -E2BIG, "the names of %zu layers are too long", o->n_lowers);
+	if (mount("overlay", at, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
+		return err_set(err, -errno, "make overlay filesystem: %m");
+	fd = open_tree(AT_FDCWD, at, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	r = fd < 0 ? -errno : 0;
+	(void)umount2(at, MNT_DETACH); /* the copy stays */
+	return fd < 0 ? err_set(err, r, "copy the mount of an overlay: %m") : fd;
 }
 
 int kmount_attach(int mount_fd, int dirfd, const char *path)

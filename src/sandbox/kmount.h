@@ -3,6 +3,7 @@
 #ifndef SANDBOX_KMOUNT_H
 #define SANDBOX_KMOUNT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "util/err.h"
@@ -20,15 +21,18 @@ int kmount_new(
 	const char *type, const struct kmount_option *options, uint64_t attrs, struct err *err);
 
 struct kmount_overlay {
-	int over_fd;            /* a folder laid over the lower one, -1: none; */
-	int lower_fd;           /* both by descriptor, or */
-	const char *lower_path; /* by path where lower_fd is -1: "OVER:LOWER" or "LOWER" */
+	const int *lower_fds; /* topmost first */
+	size_t n_lowers;
 	const char *upper,
-		*work; /* relative to the current folder, so that no path of the host shows inside */
+		*work; /* relative to the current folder, so that no path of the host shows inside; NULL: read-only */
 	int throw_away; /* volatile: never synced, gone after a crash */
 };
-/* -EINVAL where the kernel does not take a lower layer by descriptor. */
+/* Attached nowhere. -EINVAL where the kernel does not take a lower layer by descriptor. */
 int kmount_overlay(const struct kmount_overlay *overlay, struct err *err);
+/* The same without lower_fds: they are attached below the current folder, lowers names them ("A:B", topmost first). It
+ * is attached for a moment at `at`, an empty folder, so that wants a mount namespace of the caller's own. */
+int kmount_overlay_by_path(
+	const struct kmount_overlay *overlay, const char *lowers, const char *at, struct err *err);
 
 /* Attaches a mount at path below dirfd (AT_FDCWD). Links in path are followed, as the caller's root has them. */
 int kmount_attach(int mount_fd, int dirfd, const char *path);

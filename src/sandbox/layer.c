@@ -14,9 +14,12 @@
 #include "sandbox/kmount.h"
 #include "sandbox/late.h"
 #include "util/scoped.h"
+#include "util/str.h"
 
 #define NAME_LEN 64
 #define PATH_LEN 4096
+/* and one over them, one at the bottom */
+#define MAX_BELOW (LAYER_MAX_LOWERS + 2)
 
 static bool by_path; /* the kernel, or the user, wants the older way */
 static bool in_own_ns;
@@ -48,49 +51,79 @@ static void detach(const char *at)
 	(void)rmdir(at);
 }
 
-static int overlay_by_path(
-	int lower_fd, const struct kmount_overlay *wanted, const char *at, struct err *err)
+/* All that lies below the upper, topmost first, as mounts attached nowhere. */
+struct stack {
+	int fds[MAX_BELOW];
+	size_t n;
+	bool has_over; /* fds[0] is the caller's */
+};
+
+static void name_lower(char name[NAME_LEN], const struct layer *layer, size_t i)
 {
-	struct kmount_overlay overlay = *wanted;
-	char both[2 * NAME_LEN], over[NAME_LEN];
+	(void)snprintf(name, NAME_LEN, "%.40sl%zu", layer->prefix, i);
+}
+
+static int attach_stack(
+	const struct layer *layer, const struct stack *stack, struct str *names, struct err *err)
+{
+	char name[NAME_LEN];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < stack->n; i++) {
+		name_lower(name, layer, i);
+		r = attach_at(stack->fds[i], name, err);
+		str_printf(names, "%s%s", i > 0 ? ":" : "", name);
+	}
+	return r;
+}
+
+static int overlay_by_path(const struct layer *layer, const struct stack *stack,
+	const struct kmount_overlay *overlay, struct err *err)
+{
+	scoped_str struct str names = {0};
+	char at[NAME_LEN], name[NAME_LEN];
 	int fd, r = enter_own_ns(err);
 
-	(void)snprintf(over, sizeof(over), "%.50sover", at);
-	(void)snprintf(both, sizeof(both), "%s:%s", over, at);
+	(void)snprintf(at, sizeof(at), "%.40smade", layer->prefix);
 	if (r == 0)
-		r = attach_at(lower_fd, at, err);
-	if (r == 0 && overlay.over_fd >= 0)
-		r = attach_at(overlay.over_fd, over, err);
-	overlay.lower_fd = -1;
-	overlay.lower_path = overlay.over_fd >= 0 ? both : at;
-	fd = r < 0 ? r : kmount_overlay(&overlay, err);
-	if (overlay.over_fd >= 0)
-		detach(over);
-	detach(at);
+		r = attach_stack(layer, stack, &names, err);
+	if (r == 0 && mkdir(at, 0700) < 0 && errno != EEXIST)
+		r = err_set(err, -errno, "make '%s': %m", at);
+	fd = r < 0 ? r : kmount_overlay_by_path(overlay, names.p, at, err);
+	for (size_t i = 0; i < stack->n; i++) {
+		name_lower(name, layer, i);
+		detach(name);
+	}
+	(void)rmdir(at);
 	return fd;
 }
 
 /* Called with the current folder at dir_fd, so that paths are short and say nothing of the host. */
-static int make_overlay(const struct layer *layer, int lower_fd, struct err *err)
+static int make_overlay(
+	const struct layer *layer, const struct stack *stack, bool has_upper, struct err *err)
 {
-	char upper[NAME_LEN], work[NAME_LEN], at[NAME_LEN];
-	struct kmount_overlay overlay = {.over_fd = layer->over_fd,
-		.lower_fd = lower_fd,
-		.upper = upper,
+	char upper[NAME_LEN], work[NAME_LEN];
+	struct kmount_overlay overlay = {.lower_fds = stack->fds,
+		.n_lowers = stack->n,
+		.upper = has_upper ? upper : NULL,
 		.work = work,
 		.throw_away = layer->throw_away};
+	struct err why = {0};
 	int fd;
 
 	(void)snprintf(upper, sizeof(upper), "%.40supper", layer->prefix);
 	(void)snprintf(work, sizeof(work), "%.40swork", layer->prefix);
-	(void)snprintf(at, sizeof(at), "%.40slower", layer->prefix);
 	if (!by_path && !getenv("CLOCHE_OLD_OVERLAY")) {
-		fd = kmount_overlay(&overlay, err);
-		if (fd != -EINVAL)
+		fd = kmount_overlay(&overlay, &why);
+		if (fd >= 0)
 			return fd;
+		if (fd != -EINVAL)
+			return err_set(err, fd, "%s", why.msg);
 	}
-	fd = overlay_by_path(lower_fd, &overlay, at, err);
-	by_path = by_path || fd >= 0;
+	fd = overlay_by_path(layer, stack, &overlay, err);
+	if (fd < 0 && why.msg[0])
+		return err_set(err, fd, "%s", why.msg); /* the newer way has the better words */
+	by_path = by_path || (fd >= 0 && why.msg[0]);
 	return fd;
 }
 
@@ -102,6 +135,12 @@ static int make_folder(int dirfd, const char *path, uint32_t owner, mode_t mode)
 		fchmodat(dirfd, path, mode, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+/* For sentences. */
+static const char *bottom_of(const struct layer *layer)
+{
+	return layer->lower ? layer->lower : layer->lowers[layer->n_lowers - 1].dir;
 }
 
 static int make_folders(const struct layer *layer, struct err *err)
@@ -119,7 +158,7 @@ static int make_folders(const struct layer *layer, struct err *err)
 	(void)snprintf(path, sizeof(path), "%.40swork", layer->prefix);
 	if (r == 0)
 		r = make_folder(layer->dir_fd, path, layer->owner, 0700);
-	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", layer->lower) : 0;
+	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", bottom_of(layer)) : 0;
 }
 
 /* A descriptor that was opened before we had a mount namespace of our own leads back into the other one, where
@@ -139,26 +178,88 @@ static int go_to(int dir_fd)
 	return chdir(path) < 0 ? -errno : 0;
 }
 
-int layer_open(const struct layer *layer, struct err *err)
+static int add_below(struct stack *stack, const char *dir, int userns_fd, struct err *err)
 {
-	scoped_fd int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), lower_fd = -1;
-	int fd, r = make_folders(layer, err);
+	int fd = kmount_clone(
+		dir, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, userns_fd, err);
+
+	if (fd < 0)
+		return fd;
+	stack->fds[stack->n++] = fd;
+	return 0;
+}
+
+static int open_stack(
+	const struct layer *layer, bool with_over, struct stack *stack, struct err *err)
+{
+	int r = 0;
+
+	if (layer->n_lowers > LAYER_MAX_LOWERS)
+		return err_set(err, -E2BIG, "%zu layers, at most %d can be joined", layer->n_lowers,
+			LAYER_MAX_LOWERS);
+	if (layer->n_lowers == 0 && !layer->lower)
+		return err_set(err, -EINVAL, "a layer over nothing");
+	if (with_over && layer->over_fd >= 0) {
+		stack->has_over = true;
+		stack->fds[stack->n++] = layer->over_fd;
+	}
+	for (size_t i = 0; r == 0 && i < layer->n_lowers; i++) {
+		const struct layer_lower *l = &layer->lowers[i];
+
+		r = add_below(stack, l->dir,
+			l->userns_fd == LAYER_OWN_MAP ? layer->userns_fd : l->userns_fd, err);
+	}
+	return r == 0 && layer->lower ? add_below(stack, layer->lower, layer->userns_fd, err) : r;
+}
+
+/* The overlay has copies of its own. */
+static void close_stack(struct stack *stack)
+{
+	for (size_t i = stack->has_over ? 1 : 0; i < stack->n; i++)
+		late_close(stack->fds[i]);
+	stack->n = 0;
+}
+
+static int open_over_stack(
+	const struct layer *layer, const struct stack *stack, bool has_upper, struct err *err)
+{
+	scoped_fd int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd, r = cwd < 0 ? -errno : go_to(layer->dir_fd);
 
 	if (r < 0)
-		return r;
-	lower_fd = kmount_clone(layer->lower,
-		MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, layer->userns_fd, err);
-	if (lower_fd < 0)
-		return lower_fd;
-	r = cwd < 0 ? -errno : go_to(layer->dir_fd);
-	if (r < 0)
 		return err_set(err, r, "go to the layers' folder: %m");
-	fd = make_overlay(layer, lower_fd, err);
-	late_close(take_fd(&lower_fd)); /* the overlay has a copy of its own */
+	fd = make_overlay(layer, stack, has_upper, err);
 	if (fchdir(cwd) < 0 && fd >= 0) {
 		r = -errno;
 		(void)close(fd);
 		return err_set(err, r, "go back from the layers' folder: %m");
 	}
-	return fd < 0 ? err_wrap(err, fd, "layer over '%s'", layer->lower) : fd;
+	return fd < 0 ? err_wrap(err, fd, "layer over '%s'", bottom_of(layer)) : fd;
+}
+
+int layer_open(const struct layer *layer, struct err *err)
+{
+	struct stack stack = {0};
+	int r = open_stack(layer, true, &stack, err);
+
+	if (r == 0)
+		r = make_folders(layer, err);
+	if (r == 0)
+		r = open_over_stack(layer, &stack, true, err);
+	close_stack(&stack);
+	return r;
+}
+
+/* The kernel joins two folders at least. */
+int layer_open_below(const struct layer *layer, struct err *err)
+{
+	struct stack stack = {0};
+	int r = open_stack(layer, false, &stack, err);
+
+	if (r == 0 && stack.n == 1)
+		return stack.fds[0];
+	if (r == 0)
+		r = open_over_stack(layer, &stack, false, err);
+	close_stack(&stack);
+	return r;
 }

@@ -116,8 +116,7 @@ struct map_cache {
 		int fd;
 	} items[BOOT_MAX_MOUNTS];
 	size_t n;
-	int plain_fd;
-	uint32_t base;
+	const struct mounts_place *place;
 };
 
 /* Borrowed from the cache. */
@@ -125,8 +124,9 @@ static int map_userns(struct map_cache *cache, const struct mounts_entry *entry,
 {
 	int fd;
 
-	if (idmap_is_plain(&entry->uids, cache->base) && idmap_is_plain(&entry->gids, cache->base))
-		return cache->plain_fd;
+	if (idmap_is_plain(&entry->uids, cache->place->base) &&
+		idmap_is_plain(&entry->gids, cache->place->base))
+		return cache->place->plain_userns_fd;
 	for (size_t i = 0; i < cache->n; i++) {
 		const struct mounts_entry *other = cache->items[i].entry;
 
@@ -142,20 +142,22 @@ static int map_userns(struct map_cache *cache, const struct mounts_entry *entry,
 	return fd;
 }
 
-static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns_fd, uint32_t base,
-	struct err *err)
+static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns_fd,
+	const struct mounts_place *place, struct err *err)
 {
+	struct layer_lower buf[LAYER_MAX_LOWERS];
 	char prefix[NAME_LEN];
-	const struct layer layer = {.dir_fd = changes_fd,
+	struct layer layer = {.dir_fd = changes_fd,
 		.over_fd = -1,
 		.prefix = prefix,
 		.lower = entry->spec->host,
 		.userns_fd = userns_fd,
-		.owner = base,
+		.owner = place->base,
 		.mode = entry->mode};
+	int r = lowers_put(place->lowers, entry->spec->guest, &layer, buf, err);
 
 	(void)snprintf(prefix, sizeof(prefix), "%d/", entry->cow);
-	return layer_open(&layer, err);
+	return r < 0 ? r : layer_open(&layer, err);
 }
 
 static int open_entry(
@@ -167,7 +169,7 @@ static int open_entry(
 	if (userns_fd < 0)
 		return userns_fd;
 	if (entry->how == SPEC_MOUNT_COW)
-		entry->fd = open_cow(entry, changes_fd, userns_fd, cache->base, err);
+		entry->fd = open_cow(entry, changes_fd, userns_fd, cache->place, err);
 	else
 		entry->fd = kmount_clone(entry->spec->host,
 			attrs | (entry->how == SPEC_MOUNT_RO ? MOUNT_ATTR_RDONLY : 0), userns_fd,
@@ -175,19 +177,18 @@ static int open_entry(
 	return entry->fd < 0 ? entry->fd : 0;
 }
 
-int mounts_open(struct mounts *mounts, const char *changes_dir, uint32_t base, int plain_userns_fd,
-	struct err *err)
+int mounts_open(struct mounts *mounts, const struct mounts_place *place, struct err *err)
 {
-	struct map_cache cache = {.plain_fd = plain_userns_fd, .base = base};
+	struct map_cache cache = {.place = place};
 	scoped_fd int changes_fd = -1;
 	int r = 0;
 
 	if (mounts->n == 0)
 		return 0;
-	changes_fd = open(changes_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	changes_fd = open(place->changes_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; r == 0 && i < mounts->n; i++) {
 		if (mounts->entries[i].cow >= 0 && changes_fd < 0)
-			r = err_set(err, -ENOENT, "open '%s': %m", changes_dir);
+			r = err_set(err, -ENOENT, "open '%s': %m", place->changes_dir);
 		else
 			r = open_entry(&mounts->entries[i], changes_fd, &cache, err);
 	}
@@ -210,7 +211,8 @@ static void write_map(struct jsonw *j, const char *key, const struct idmap *map)
 	jsonw_array_end(j);
 }
 
-static void write_entry(struct jsonw *j, const struct mounts_entry *entry)
+static void write_entry(
+	struct jsonw *j, const struct mounts_entry *entry, const struct lowers *lowers)
 {
 	char upper[NAME_LEN * 2];
 
@@ -222,6 +224,7 @@ static void write_entry(struct jsonw *j, const struct mounts_entry *entry)
 	jsonw_kint(j, "owner_uid", entry->uid);
 	jsonw_kint(j, "owner_gid", entry->gid);
 	jsonw_ktext(j, "upper", upper);
+	lowers_write(lowers, entry->spec->guest, j);
 	if (entry->spec->profile)
 		jsonw_kbool(j, "counted", true);
 	write_map(j, "uid_map", &entry->uids);
@@ -229,10 +232,10 @@ static void write_entry(struct jsonw *j, const struct mounts_entry *entry)
 	jsonw_object_end(j);
 }
 
-void mounts_write_changes(const struct mounts *mounts, struct jsonw *j)
+void mounts_write_changes(const struct mounts *mounts, const struct lowers *lowers, struct jsonw *j)
 {
 	for (int n = 0; n < (int)mounts->n; n++)
 		for (size_t i = 0; i < mounts->n; i++)
 			if (mounts->entries[i].cow == n)
-				write_entry(j, &mounts->entries[i]);
+				write_entry(j, &mounts->entries[i], lowers);
 }

@@ -10,6 +10,7 @@
 #include "sandbox/boot.h"
 #include "sandbox/hide.h"
 #include "sandbox/idmap.h"
+#include "sandbox/lowers.h"
 #include "spec/spec.h"
 #include "util/err.h"
 #include "util/jsonw.h"
@@ -35,12 +36,19 @@ struct mounts {
 /* Looks at the sources: owners, kinds, what is to be hidden. Nothing is made. */
 int mounts_plan(struct mounts *mounts, const struct spec *spec, uint32_t base, struct err *err);
 void mounts_done(struct mounts *mounts);
-/* Makes them, attached nowhere. plain_userns_fd is the sandbox's own, for maps like its own. */
-int mounts_open(struct mounts *mounts, const char *changes_dir, uint32_t base, int plain_userns_fd,
-	struct err *err);
+/* Where and for whom they are made. */
+struct mounts_place {
+	const char *changes_dir;
+	uint32_t base;
+	int plain_userns_fd; /* the sandbox's own, for maps like its own */
+	const struct lowers *lowers;
+};
+/* Makes them, attached nowhere. */
+int mounts_open(struct mounts *mounts, const struct mounts_place *place, struct err *err);
 /* Once attached inside: lets go of all but the cow layers, whose last hold writes them out to disk. */
 void mounts_close_plain(struct mounts *mounts);
 /* One object of changes.json for each cow mount, as docs/change-sets.md has it. */
-void mounts_write_changes(const struct mounts *mounts, struct jsonw *j);
+void mounts_write_changes(
+	const struct mounts *mounts, const struct lowers *lowers, struct jsonw *j);
 
 #endif

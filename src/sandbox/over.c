@@ -42,10 +42,18 @@ bool over_find(const struct over *over, int fd, char ret[OVER_PATH_LEN])
 	return true;
 }
 
+/* Files of a shared layer have the sandbox's own ids already. */
+static uint32_t own_id(const struct over *over, uint32_t id)
+{
+	if (id < IDRANGE_LEN)
+		return over->owner + id;
+	return id - over->owner < IDRANGE_LEN ? id : over->owner;
+}
+
 int over_copy_owner(const struct over *over, const char *path, const struct stat *st)
 {
-	uid_t uid = st->st_uid < IDRANGE_LEN ? over->owner + st->st_uid : over->owner;
-	gid_t gid = st->st_gid < IDRANGE_LEN ? over->owner + st->st_gid : over->owner;
+	uid_t uid = own_id(over, st->st_uid);
+	gid_t gid = own_id(over, st->st_gid);
 
 	if (fchownat(over->to, path, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;

@@ -49,34 +49,71 @@ static void add_layer(struct rootfs *rootfs, const char *prefix, const char *gue
 		(struct rootfs_layer){.prefix = prefix, .guest = guest, .lower = lower};
 }
 
-int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err)
+static int plan_folder(struct rootfs *rootfs, const char *path, struct err *err)
+{
+	scoped_mem char *real = realpath(path, NULL);
+	struct stat st;
+
+	if (!real || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, -ENOTDIR, "root filesystem '%s': no such folder", path);
+	add_layer(rootfs, ROOT, "/", take(&real));
+	return 0;
+}
+
+static bool is_asked_for(const struct spec *spec, const char *guest)
+{
+	for (size_t i = 0; i < spec->n_lowers; i++)
+		if (strcmp(spec->lowers[i].guest, guest) == 0)
+			return true;
+	return false;
+}
+
+/* A folder that the host no longer has is still there where shared layers hold it. */
+static void plan_host_folder(
+	struct rootfs *rootfs, const struct rootfs_layer *l, const struct spec *spec)
+{
+	struct stat st;
+	bool is_there = lstat(l->guest, &st) == 0 && S_ISDIR(st.st_mode) && has_entries(l->guest);
+
+	if (is_there || is_asked_for(spec, l->guest))
+		add_layer(rootfs, l->prefix, l->guest, is_there ? mem_dup(l->guest) : NULL);
+}
+
+static int plan_host_view(
+	struct rootfs *rootfs, const struct spec *spec, const char *state_dir, struct err *err)
 {
 	scoped_mem char *skeleton = NULL, *real = NULL;
-	struct stat st;
-	int r;
+	int r = skel_open(state_dir, &skeleton, &rootfs->lock_fd, err);
 
-	*rootfs = (struct rootfs){.lock_fd = -1};
-	if (path) {
-		real = realpath(path, NULL);
-		if (!real || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
-			return err_set(err, -ENOTDIR, "root filesystem '%s': no such folder", path);
-		add_layer(rootfs, ROOT, "/", take(&real));
-		return 0;
-	}
-	r = skel_open(state_dir, &skeleton, &rootfs->lock_fd, err);
 	if (r < 0)
 		return r;
 	real = realpath(skeleton, NULL);
 	if (!real)
 		return err_set(err, -errno, "find '%s': %m", skeleton);
 	add_layer(rootfs, ROOT, "/", take(&real));
-	for (size_t i = 0; i < LEN(host_layers); i++) {
-		const struct rootfs_layer *l = &host_layers[i];
-
-		if (lstat(l->guest, &st) == 0 && S_ISDIR(st.st_mode) && has_entries(l->guest))
-			add_layer(rootfs, l->prefix, l->guest, mem_dup(l->guest));
-	}
+	for (size_t i = 0; i < LEN(host_layers); i++)
+		plan_host_folder(rootfs, &host_layers[i], spec);
 	return 0;
+}
+
+int rootfs_plan(
+	struct rootfs *rootfs, const struct spec *spec, const char *state_dir, struct err *err)
+{
+	*rootfs = (struct rootfs){.lock_fd = -1};
+	if (spec->rootfs)
+		return plan_folder(rootfs, spec->rootfs, err);
+	if (!spec->image)
+		return plan_host_view(rootfs, spec, state_dir, err);
+	add_layer(rootfs, ROOT, "/", NULL);
+	return 0;
+}
+
+bool rootfs_has(const struct rootfs *rootfs, const char *guest)
+{
+	for (size_t i = 0; i < rootfs->n_layers; i++)
+		if (strcmp(rootfs->layers[i].guest, guest) == 0)
+			return true;
+	return false;
 }
 
 void rootfs_done(struct rootfs *rootfs)
@@ -88,10 +125,11 @@ void rootfs_done(struct rootfs *rootfs)
 	rootfs->lock_fd = -1;
 }
 
-int rootfs_open(
-	const struct rootfs *rootfs, size_t i, const struct rootfs_place *place, struct err *err)
+static int open_layer(const struct rootfs *rootfs, size_t i, const struct rootfs_place *place,
+	int (*open_it)(const struct layer *layer, struct err *err), struct err *err)
 {
-	const struct layer layer = {.dir_fd = place->dir_fd,
+	struct layer_lower buf[LAYER_MAX_LOWERS];
+	struct layer layer = {.dir_fd = place->dir_fd,
 		.prefix = rootfs->layers[i].prefix,
 		.lower = rootfs->layers[i].lower,
 		.over_fd = i == 0 ? place->over_fd : -1,
@@ -99,8 +137,21 @@ int rootfs_open(
 		.owner = place->owner,
 		.mode = 0755,
 		.throw_away = place->throw_away};
+	int r = lowers_put(place->lowers, rootfs->layers[i].guest, &layer, buf, err);
 
-	return layer_open(&layer, err);
+	return r < 0 ? r : open_it(&layer, err);
+}
+
+int rootfs_open(
+	const struct rootfs *rootfs, size_t i, const struct rootfs_place *place, struct err *err)
+{
+	return open_layer(rootfs, i, place, layer_open, err);
+}
+
+int rootfs_open_below(
+	const struct rootfs *rootfs, const struct rootfs_place *place, struct err *err)
+{
+	return open_layer(rootfs, 0, place, layer_open_below, err);
 }
 
 /* A layer in which nothing was changed goes in a few calls by the names that overlayfs gives its own; what is

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sandbox/lowers.h"
+#include "spec/spec.h"
 #include "util/err.h"
 
 #define ROOTFS_MAX_LAYERS 8
@@ -15,7 +17,7 @@
 struct rootfs_layer {
 	const char *prefix; /* of its folders: "root.", "usr." */
 	const char *guest;  /* where it lies inside: "/", "/usr" */
-	char *lower;        /* on the host */
+	char *lower;        /* on the host; NULL: shared layers and nothing below them */
 };
 
 struct rootfs {
@@ -24,13 +26,17 @@ struct rootfs {
 	int lock_fd; /* keeps the skeleton, -1 without */
 };
 
-/* What the root consists of. path NULL: the host view. */
-int rootfs_plan(struct rootfs *rootfs, const char *path, const char *state_dir, struct err *err);
+/* What the root consists of: the host view, the folder or the image that spec names, below its shared layers. */
+int rootfs_plan(
+	struct rootfs *rootfs, const struct spec *spec, const char *state_dir, struct err *err);
+/* Whether it has a layer of its own at guest. */
+bool rootfs_has(const struct rootfs *rootfs, const char *guest);
 void rootfs_done(struct rootfs *rootfs);
 /* Where and for whom its layers are made. */
 struct rootfs_place {
-	int dir_fd;     /* in which their folders lie */
-	int userns_fd;  /* of the sandbox */
+	int dir_fd;    /* in which their folders lie */
+	int userns_fd; /* of the sandbox */
+	const struct lowers *lowers;
 	int over_fd;    /* laid over the root's lower folder; -1: nothing */
 	uint32_t owner; /* host id of root inside */
 	bool throw_away;
@@ -38,6 +44,9 @@ struct rootfs_place {
 /* Mounts layer number i. */
 int rootfs_open(
 	const struct rootfs *rootfs, size_t i, const struct rootfs_place *place, struct err *err);
+/* What the root shows below all that is the sandbox's own, read-only. */
+int rootfs_open_below(
+	const struct rootfs *rootfs, const struct rootfs_place *place, struct err *err);
 /* Removes what the layers of any sandbox left in dir_fd. */
 int rootfs_remove(int dir_fd);
 

@@ -96,6 +96,44 @@ static void choose_cwd(struct sandbox *s, const struct spec *spec)
 	s->default_cwd = mem_dup("/workspace");
 }
 
+/* Each shared layer has to lie over, or be, something of the sandbox's own. */
+static int plan_lowers(struct sandbox *s, const struct spec *spec, struct err *err)
+{
+	for (size_t i = 0; i < spec->n_lowers; i++) {
+		const char *guest = spec->lowers[i].guest;
+		bool is_known = rootfs_has(&s->rootfs, guest);
+
+		for (size_t k = 0; !is_known && k < s->mounts.n; k++)
+			is_known = s->mounts.entries[k].cow >= 0 &&
+			           strcmp(s->mounts.entries[k].spec->guest, guest) == 0;
+		if (!is_known)
+			return err_set(err, -EINVAL,
+				"a shared layer is for '%s', where neither the root nor a cow "
+				"mount has one",
+				guest);
+	}
+	return lowers_plan(&s->lowers, spec, s->range.base, err);
+}
+
+/* Where layers lie over each other, what the root has is seen through all of them. */
+static int begin_trust(struct sandbox *s, const struct sandbox_config *config, struct err *err)
+{
+	const struct rootfs_place place = {
+		.dir_fd = s->dir_fd, .userns_fd = -1, .over_fd = -1, .lowers = &s->lowers};
+	int root_fd = -1;
+
+	if (config->trust_fd >= 0 && lowers_has(&s->lowers, "/")) {
+		root_fd = rootfs_open_below(&s->rootfs, &place, err);
+		if (root_fd < 0)
+			return root_fd;
+	}
+	trust_begin(&s->trust,
+		&(struct trust_root){
+			.path = s->rootfs.layers[0].lower, .fd = root_fd, .owner = s->range.base},
+		config->trust_fd);
+	return 0;
+}
+
 /* What can be known and taken before anything runs. */
 static int plan(struct sandbox *s, const struct sandbox_config *config, struct err *err)
 {
@@ -112,9 +150,11 @@ static int plan(struct sandbox *s, const struct sandbox_config *config, struct e
 	if (r == 0)
 		r = mounts_plan(&s->mounts, spec, s->range.base, err);
 	if (r == 0)
-		r = rootfs_plan(&s->rootfs, spec->rootfs, config->state_dir, err);
+		r = rootfs_plan(&s->rootfs, spec, config->state_dir, err);
 	if (r == 0)
-		trust_begin(&s->trust, s->rootfs.layers[0].lower, s->range.base, config->trust_fd);
+		r = plan_lowers(s, spec, err);
+	if (r == 0)
+		r = begin_trust(s, config, err);
 	if (r == 0)
 		r = cgroup_open(&s->cgroup, config->id, &limits, err);
 	if (r == 0)
@@ -170,6 +210,7 @@ static int open_layer(
 {
 	const struct rootfs_place place = {.dir_fd = s->dir_fd,
 		.userns_fd = s->ns.userns_fd,
+		.lowers = &s->lowers,
 		.over_fd = s->trust.fd,
 		.owner = s->range.base,
 		.throw_away = !config->spec->keep};
@@ -204,6 +245,10 @@ static int make_first(struct sandbox *s, const struct sandbox_config *config, bo
 static int make_rest(
 	struct sandbox *s, const struct sandbox_config *config, int *fds, struct err *err)
 {
+	const struct mounts_place place = {.changes_dir = config->changes_dir,
+		.base = s->range.base,
+		.plain_userns_fd = s->ns.userns_fd,
+		.lowers = &s->lowers};
 	size_t n_layers = s->rootfs.n_layers - 1;
 	int r;
 
@@ -212,7 +257,7 @@ static int make_rest(
 		if (fds[i] < 0)
 			return fds[i];
 	}
-	r = mounts_open(&s->mounts, config->changes_dir, s->range.base, s->ns.userns_fd, err);
+	r = mounts_open(&s->mounts, &place, err);
 	for (size_t i = 0; i < s->mounts.n; i++)
 		fds[n_layers + i] = s->mounts.entries[i].fd;
 	return r;
@@ -279,7 +324,8 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 		.dir = config->dir,
 		.created_ns = now_ns(),
 		.mounts = &s->mounts,
-		.rootfs = &s->rootfs};
+		.rootfs = &s->rootfs,
+		.lowers = &s->lowers};
 	int r = plan(s, config, err);
 
 	if (r < 0)
@@ -296,9 +342,10 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 	fill_boot(&boot, &lists, s);
 	r = start(s, &boot, config, err);
 	free(lists.hides);
-	return r < 0 || !config->changes_dir
-	               ? r
-	               : change_file_write(&changes, config->changes_dir, err);
+	if (r == 0 && config->changes_dir)
+		r = change_file_write(&changes, config->changes_dir, err);
+	lowers_done(&s->lowers);
+	return r;
 }
 
 /* A child that changes its ids makes our common memory as readable as this says. */
@@ -382,6 +429,7 @@ void sandbox_free(struct sandbox *s)
 		remove_folders(s);
 	/* The last hold on cow layers: closing it writes them out to disk, which may take a while. */
 	mounts_done(&s->mounts);
+	lowers_done(&s->lowers);
 	trust_done(&s->trust);
 	free(s->default_cwd);
 	free(s->notice);

@@ -7,6 +7,7 @@
 
 #include "sandbox/cgroup.h"
 #include "sandbox/idrange.h"
+#include "sandbox/lowers.h"
 #include "sandbox/mounts.h"
 #include "sandbox/ns.h"
 #include "sandbox/rootfs.h"
@@ -22,6 +23,7 @@ struct sandbox {
 	struct cgroup cgroup;
 	int init_cgroup_fd;
 	uint64_t init_cgroup_id;
+	struct lowers lowers;
 	struct rootfs rootfs;
 	struct trust trust;
 	struct mounts mounts;

@@ -242,15 +242,27 @@ static int open_memory(uint32_t owner, struct err *err)
 	return fd >= 0 ? fd : kmount_new("tmpfs", options + 1, attrs, err);
 }
 
+/* What is attached nowhere begins at "/" for the kernel's names. */
+static int open_root(struct job *job)
+{
+	struct trust *t = job->t;
+
+	if (t->root_fd >= 0) {
+		job->over.root = take_fd(&t->root_fd);
+		(void)snprintf(job->over.real, sizeof(job->over.real), "/");
+		return 0;
+	}
+	job->over.root = open(t->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return job->over.root < 0 || !realpath(t->root, job->over.real) ? -errno : 0;
+}
+
 static int open_folders(struct job *job, struct err *err)
 {
 	struct trust *t = job->t;
 	struct stat st;
 
-	job->over.root = open(t->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (job->over.root < 0 || fstat(job->over.root, &st) < 0 ||
-		!realpath(t->root, job->over.real))
-		return err_set(err, -errno, "open '%s': %m", t->root);
+	if (open_root(job) < 0 || fstat(job->over.root, &st) < 0)
+		return err_set(err, -errno, "open '%s': %m", t->root ? t->root : "/");
 	t->fd = open_memory(t->owner, err);
 	if (t->fd < 0)
 		return t->fd;
@@ -298,14 +310,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void trust_begin(struct trust *t, const char *root, uint32_t owner, int source_fd)
+void trust_begin(struct trust *t, const struct trust_root *root, int source_fd)
 {
 	*t = TRUST_NONE;
 	t->source_fd = source_fd;
+	t->root_fd = root->fd;
 	if (source_fd < 0)
 		return;
-	t->root = mem_dup(root);
-	t->owner = owner;
+	t->root = mem_dup(root->path);
+	t->owner = root->owner;
 	t->is_running = pthread_create(&t->thread, NULL, run, t) == 0;
 	if (!t->is_running)
 		run(t); /* not beside, then */
@@ -328,6 +341,7 @@ void trust_done(struct trust *t)
 {
 	wait_for(t);
 	scoped_close(&t->source_fd);
+	scoped_close(&t->root_fd);
 	scoped_close(&t->fd);
 	free(t->root);
 	free(t->bundle);

@@ -22,7 +22,8 @@
 struct trust {
 	pthread_t thread;
 	bool is_running;
-	char *root;     /* the root's lower folder on the host */
+	char *root; /* see struct trust_root */
+	int root_fd;
 	uint32_t owner; /* host id of root inside */
 	int source_fd;  /* where the certificate comes from: launcher/authority.h */
 	int fd;         /* the folder to be laid over, attached nowhere; -1: none */
@@ -31,10 +32,16 @@ struct trust {
 	struct err err;
 };
 
-#define TRUST_NONE ((struct trust){.source_fd = -1, .fd = -1})
+#define TRUST_NONE ((struct trust){.root_fd = -1, .source_fd = -1, .fd = -1})
 
+/* What the root shows without it. */
+struct trust_root {
+	const char *path; /* on the host, where that is one folder */
+	int fd;           /* else a mount attached nowhere, taken over; -1: path */
+	uint32_t owner;   /* host id of root inside */
+};
 /* Starts making it. Takes source_fd over; -1: nothing is to be made. */
-void trust_begin(struct trust *trust, const char *root, uint32_t owner, int source_fd);
+void trust_begin(struct trust *trust, const struct trust_root *root, int source_fd);
 /* Waits for it. trust->fd is there afterwards, or a sentence. */
 int trust_finish(struct trust *trust, struct err *err);
 void trust_done(struct trust *trust);

@@ -45,6 +45,12 @@ void spec_free(struct spec *spec)
 		free(spec->mounts[i].guest);
 	}
 	free(spec->mounts);
+	free(spec->image);
+	for (size_t i = 0; i < spec->n_lowers; i++) {
+		free(spec->lowers[i].guest);
+		free(spec->lowers[i].dir);
+	}
+	free(spec->lowers);
 	spec_network_done(&spec->network);
 	spec_words_done(&spec->env);
 	free(spec->profile);
@@ -67,6 +73,13 @@ void spec_add_mount(struct spec *spec, const char *host, const char *guest,
 		.mode = mode,
 		.internal = internal,
 	};
+}
+
+void spec_add_lower(struct spec *spec, const char *guest, const char *dir, uint32_t base)
+{
+	spec->lowers = mem_grow(spec->lowers, spec->n_lowers + 1, sizeof(struct spec_lower));
+	spec->lowers[spec->n_lowers++] =
+		(struct spec_lower){.guest = mem_dup(guest), .dir = mem_dup(dir), .base = base};
 }
 
 void spec_add_label(struct spec *spec, const char *key, const char *value)

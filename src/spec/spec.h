@@ -29,6 +29,15 @@ struct spec_mount {
 	bool profile; /* an agent's own folder: what changes in it is counted, not listed, and never applied */
 };
 
+/* A shared layer, complete and never written to: an unpacked layer of an image, what another sandbox left. Not an
+ * option: the caller finds them out from an image's or another sandbox's name. */
+struct spec_lower {
+	char *guest; /* where it lies inside: "/", "/usr" over the host view, or the place of a cow mount */
+	char *dir; /* absolute, links resolved */
+	uint32_t
+		base; /* the first of the 65,536 host ids that own its files; 0: as in a folder of the host */
+};
+
 enum spec_on_loss {
 	SPEC_ON_LOSS_FREEZE,
 	SPEC_ON_LOSS_STOP,
@@ -50,6 +59,9 @@ struct spec_pair {
 struct spec {
 	char *name, *task, *account, *agent, *work_item;
 	char *rootfs; /* NULL: the host view; else an absolute folder */
+	char *image; /* the reference as it was asked for: lowers of "/" have nothing below them; NULL: none */
+	struct spec_lower *lowers; /* of one place topmost first, above what is there otherwise */
+	size_t n_lowers;
 	struct spec_mount *mounts;
 	size_t n_mounts;
 	struct spec_network network;
@@ -78,6 +90,7 @@ SCOPED_TYPE(spec)
 
 void spec_add_mount(struct spec *spec, const char *host, const char *guest,
 	enum spec_mount_mode mode, bool internal);
+void spec_add_lower(struct spec *spec, const char *guest, const char *dir, uint32_t base);
 /* A label that is there already gets the new value. */
 void spec_add_label(struct spec *spec, const char *key, const char *value);
 
@@ -86,8 +99,8 @@ void spec_write(struct str *out, const struct spec *spec);
 /* The form of meta.json: variables by name only, no stand-ins, a CA by its hash. */
 void spec_write_record(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
-/* The same onto a spec that holds other values: keys that are there replace, mounts and labels are added.
- * Where it fails, some of them may be in already. */
+/* A user's own file, onto a spec that holds other values: keys that are there replace, mounts and labels are added;
+ * lowers, which only Cloche's programs tell each other, are refused. Where it fails, some may be in already. */
 int spec_apply(struct spec *spec, struct slice json, struct err *err);
 
 /* Checks what can be known without making anything: mounts exist and are not doubled, the rootfs is one

@@ -6,6 +6,7 @@
 
 #define MOUNTS_MAX 256
 #define LABELS_MAX 64
+#define LOWERS_MAX 1024
 
 struct mount_text {
 	char *host, *guest, *mode;
@@ -56,6 +57,45 @@ static int read_mounts(void *target, const json_t *v, struct err *err)
 
 		if (r < 0)
 			return err_wrap(err, r, "mount %zu", i + 1);
+	}
+	return 0;
+}
+
+static const struct spec_json_key lower_keys[] = {
+	{"guest", SPEC_JSON_TEXT, offsetof(struct spec_lower, guest)},
+	{"dir", SPEC_JSON_TEXT, offsetof(struct spec_lower, dir)},
+	{"base", SPEC_JSON_U32, offsetof(struct spec_lower, base)},
+	{NULL},
+};
+
+static void lower_done(struct spec_lower *lower)
+{
+	free(lower->guest);
+	free(lower->dir);
+}
+
+static int read_lower(struct spec *spec, const json_t *v, struct err *err)
+{
+	__attribute__((cleanup(lower_done))) struct spec_lower l = {0};
+	int r = spec_json_read(&l, lower_keys, v, err);
+
+	if (r < 0)
+		return r;
+	if (!l.guest || !l.dir || l.guest[0] != '/' || l.dir[0] != '/')
+		return err_set(err, -EINVAL, "want guest and dir, both absolute");
+	spec_add_lower(spec, l.guest, l.dir, l.base);
+	return 0;
+}
+
+static int read_lowers(void *target, const json_t *v, struct err *err)
+{
+	if (!json_is_array(v) || json_array_size(v) > LOWERS_MAX)
+		return err_set(err, -EINVAL, "'lowers' must be a list of at most %d", LOWERS_MAX);
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		int r = read_lower(target, json_array_get(v, i), err);
+
+		if (r < 0)
+			return err_wrap(err, r, "lower layer %zu", i + 1);
 	}
 	return 0;
 }
@@ -167,6 +207,8 @@ static const struct spec_json_key spec_keys[] = {
 	{"agent", SPEC_JSON_TEXT, offsetof(struct spec, agent)},
 	{"work_item", SPEC_JSON_TEXT, offsetof(struct spec, work_item)},
 	{"rootfs", SPEC_JSON_TEXT, offsetof(struct spec, rootfs)},
+	{"image", SPEC_JSON_TEXT, offsetof(struct spec, image)},
+	{"lowers", SPEC_JSON_CALL, .read = read_lowers},
 	{"mounts", SPEC_JSON_CALL, .read = read_mounts},
 	{"hide", SPEC_JSON_WORDS, offsetof(struct spec, hide)},
 	{"network", SPEC_JSON_CALL, .read = read_network},
@@ -186,12 +228,14 @@ static const struct spec_json_key spec_keys[] = {
 	{NULL},
 };
 
-int spec_apply(struct spec *spec, struct slice json, struct err *err)
+static int apply(struct spec *spec, struct slice json, bool is_wire, struct err *err)
 {
 	scoped_json json_t *root = NULL;
 	int r;
 
 	r = spec_json_parse(json, &root, err);
+	if (r == 0 && !is_wire && json_object_get(root, "lowers"))
+		r = err_set(err, -EINVAL, "there is no key 'lowers'");
 	if (r == 0)
 		r = spec_json_read(spec, spec_keys, root, err);
 	if (r < 0)
@@ -201,12 +245,17 @@ int spec_apply(struct spec *spec, struct slice json, struct err *err)
 	return 0;
 }
 
+int spec_apply(struct spec *spec, struct slice json, struct err *err)
+{
+	return apply(spec, json, false, err);
+}
+
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err)
 {
 	scoped(spec) struct spec *spec = spec_new();
 	int r;
 
-	r = spec_apply(spec, json, err);
+	r = apply(spec, json, true, err);
 	if (r < 0)
 		return r;
 	*ret_spec = take(&spec);

@@ -24,6 +24,22 @@ static void write_mounts(struct jsonw *j, const struct spec *spec)
 	jsonw_array_end(j);
 }
 
+static void write_lowers(struct jsonw *j, const struct spec *spec)
+{
+	if (spec->n_lowers == 0)
+		return;
+	jsonw_key(j, "lowers");
+	jsonw_array(j);
+	for (size_t i = 0; i < spec->n_lowers; i++) {
+		jsonw_object(j);
+		jsonw_ktext(j, "guest", spec->lowers[i].guest);
+		jsonw_ktext(j, "dir", spec->lowers[i].dir);
+		jsonw_kint(j, "base", spec->lowers[i].base);
+		jsonw_object_end(j);
+	}
+	jsonw_array_end(j);
+}
+
 static void write_labels(struct jsonw *j, const struct spec *spec)
 {
 	jsonw_key(j, "labels");
@@ -67,6 +83,8 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	spec_json_write_given(&j, "agent", spec->agent);
 	spec_json_write_given(&j, "work_item", spec->work_item);
 	jsonw_ktext(&j, "rootfs", spec->rootfs ? spec->rootfs : "host");
+	spec_json_write_given(&j, "image", spec->image);
+	write_lowers(&j, spec);
 	write_mounts(&j, spec);
 	spec_json_write_words(&j, "hide", &spec->hide);
 	jsonw_key(&j, "network");

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "sandbox/layer.h"
 #include "sandbox/trust.h"
 #include "sandbox/trust_java.h"
 #include "util/base64.h"
@@ -63,15 +64,23 @@ static void put_link(const char *path, const char *to)
 	assert_int_equal(symlink(to, full), 0);
 }
 
-static int begin(struct trust *t, const char *source, struct err *err)
+static int begin_in(
+	struct trust *t, const struct trust_root *view, const char *source, struct err *err)
 {
 	int pair[2];
 
 	assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
-	trust_begin(t, root, OWNER, pair[0]);
+	trust_begin(t, view, pair[0]);
 	assert_int_equal(fdio_write_all(pair[1], source, strlen(source)), 0);
 	close(pair[1]);
 	return trust_finish(t, err);
+}
+
+static int begin(struct trust *t, const char *source, struct err *err)
+{
+	const struct trust_root view = {.path = root, .fd = -1, .owner = OWNER};
+
+	return begin_in(t, &view, source, err);
 }
 
 static void read_over(const struct trust *t, const char *path, struct str *out, struct stat *st)
@@ -132,6 +141,48 @@ static void test_debian(void **state)
 	trust_done(&t);
 }
 
+/* Shared layers: a link from one into another, owners that are the sandbox's already. */
+static void test_shared_layers(void **state)
+{
+	scoped_mem char *top = mem_printf("%s/layers/top", root),
+			*bottom = mem_printf("%s/layers/bottom", root);
+	scoped_mem char *bundle = mem_printf("%s/etc/pki/tls/certs/ca-bundle.crt", bottom);
+	scoped_fd int dir_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct layer_lower lowers[] = {{top, -1}, {bottom, -1}};
+	const struct layer layer = {.dir_fd = dir_fd,
+		.prefix = "root.",
+		.over_fd = -1,
+		.lowers = lowers,
+		.n_lowers = 2};
+
+	put("layers/bottom/etc/pki/tls/certs/ca-bundle.crt", "below\n", 6);
+	put("layers/bottom/etc/ssl/cert.pem", "hidden", 6);
+	put_link("layers/top/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt");
+	assert_int_equal(chown(bundle, OWNER + 5, OWNER + 6), 0);
+	for (int old = 0; old < 2; old++) {
+		struct trust_root view = {.owner = OWNER};
+		scoped_str struct str have = {0};
+		struct trust t;
+		struct stat st;
+		struct err err;
+
+		if (old)
+			assert_int_equal(setenv("CLOCHE_OLD_OVERLAY", "1", 1), 0);
+		view.fd = layer_open_below(&layer, &err);
+		if (view.fd < 0)
+			fail_msg("%s", err.msg);
+		assert_int_equal(begin_in(&t, &view, SOURCE, &err), 0);
+		read_over(&t, "etc/pki/tls/certs/ca-bundle.crt", &have, &st);
+		assert_string_equal(have.p, "below\n" PEM);
+		assert_int_equal(st.st_uid, OWNER + 5);
+		assert_int_equal(st.st_gid, OWNER + 6);
+		assert_false(is_there(&t, "etc/ssl/cert.pem"));
+		expect_env(&t, "SSL_CERT_FILE=/etc/ssl/cert.pem");
+		trust_done(&t);
+	}
+	assert_int_equal(unsetenv("CLOCHE_OLD_OVERLAY"), 0);
+}
+
 /* Links inside lead inside; the same file by two names is written once. */
 static void test_links(void **state)
 {
@@ -189,7 +240,7 @@ static void test_no_certificate(void **state)
 	assert_int_equal(begin(&t, "", &err), -EIO);
 	assert_string_equal(err.msg, "read the gateway's certificate: whoever makes it did not");
 	trust_done(&t);
-	trust_begin(&t, root, OWNER, -1);
+	trust_begin(&t, &(struct trust_root){.path = root, .fd = -1, .owner = OWNER}, -1);
 	assert_int_equal(trust_finish(&t, &err), 0);
 	assert_int_equal(t.fd, -1);
 	trust_done(&t);
@@ -315,9 +366,9 @@ static void test_newer_java(void **state)
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
-	const struct CMUnitTest tests[] = {TEST(test_debian), TEST(test_links), TEST(test_empty),
-		TEST(test_strange), TEST(test_no_certificate), TEST(test_java),
-		TEST(test_newer_java)};
+	const struct CMUnitTest tests[] = {TEST(test_debian), TEST(test_shared_layers),
+		TEST(test_links), TEST(test_empty), TEST(test_strange), TEST(test_no_certificate),
+		TEST(test_java), TEST(test_newer_java)};
 
 	if (geteuid() != 0) {
 		printf("skipped: not root\n");

@@ -207,6 +207,9 @@ static struct spec *full_spec(void)
 	spec->record_raw = true;
 	spec->durable = true;
 	spec->keep = true;
+	spec->image = mem_dup("an image");
+	spec_add_lower(spec, "/", "/l\xff", 4294967294U);
+	spec_add_lower(spec, "/", "/below", 0);
 	spec->owner_uid = 4294967294U;
 	spec->owner_gid = 7;
 	return spec;
@@ -232,6 +235,10 @@ static void test_round_trip(void **state)
 			assert_true(back->mounts[1].internal);
 			assert_string_equal(back->hide.items[back->hide.n - 1], "*.p\x80m");
 			assert_int_equal(back->hide.n, full->hide.n);
+			assert_string_equal(back->image, "an image");
+			assert_int_equal(back->n_lowers, 2);
+			assert_string_equal(back->lowers[0].dir, "/l\xff");
+			assert_int_equal(back->lowers[0].base, 4294967294U);
 			assert_int_equal(back->n_labels, 1);
 			assert_string_equal(back->labels[0].value, "2");
 			assert_int_equal(back->cpu_milli, 1501);
@@ -298,6 +305,8 @@ static void test_refused_json(void **state)
 		{"{\"trace\":{\"nets\":true}}", "spec: there is no key 'trace.nets'"},
 		{"{\"on_loss\":1}", "spec: on_loss: '': want freeze, stop or continue"},
 		{"{\"labels\":{\"a\":1}}", "spec: label 'a' must be text"},
+		{"{\"lowers\":[{\"guest\":\"/\",\"dir\":\"x\"}]}",
+			"spec: lower layer 1: want guest and dir, both absolute"},
 		{"{\"cpus\":\"2\"}", "spec: 'cpus' must be a number such as 1.5"},
 	};
 
@@ -309,6 +318,16 @@ static void test_refused_json(void **state)
 		assert_null(spec);
 		assert_string_equal(err.msg, cases[i].why);
 	}
+}
+
+/* What only our own programs tell each other is no key of a user's file. */
+static void test_refused_in_file(void **state)
+{
+	scoped(spec) struct spec *spec = spec_new();
+	struct err err = {0};
+
+	assert_true(spec_apply(spec, slice_of("{\"lowers\":[]}"), &err) < 0);
+	assert_string_equal(err.msg, "spec: there is no key 'lowers'");
 }
 
 static void test_exec_refused(void **state)
@@ -545,6 +564,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_exec_round_trip),
 		cmocka_unit_test(test_refused_json),
+		cmocka_unit_test(test_refused_in_file),
 		cmocka_unit_test(test_exec_refused),
 		cmocka_unit_test(test_file_form),
 		cmocka_unit_test(test_check),
