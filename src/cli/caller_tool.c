@@ -19,14 +19,14 @@
 #define FIRST_FD   3
 #define FDS_MAX    2
 
-static int become(const struct cli *cli)
+static int become(uid_t uid, gid_t gid)
 {
-	const struct passwd *pw = getpwuid(cli->uid);
+	const struct passwd *pw = getpwuid(uid);
 
-	if (cli->uid == geteuid())
+	if (uid == geteuid())
 		return 0;
-	if ((pw ? initgroups(pw->pw_name, cli->gid) : setgroups(1, &cli->gid)) < 0 ||
-		setgid(cli->gid) < 0 || setuid(cli->uid) < 0)
+	if ((pw ? initgroups(pw->pw_name, gid) : setgroups(1, &gid)) < 0 || setgid(gid) < 0 ||
+		setuid(uid) < 0)
 		return -errno;
 	if (pw)
 		(void)setenv("HOME", pw->pw_dir, 1); /* out of memory: its settings are not found */
@@ -51,13 +51,15 @@ static int hand_over(const struct caller_tool *tool)
 
 static _Noreturn void run(const struct cli *cli, const struct caller_tool *tool, int out)
 {
+	const struct caller_tool_as *as = tool->as;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (become(cli) < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(null, 2) < 0 ||
-		hand_over(tool) < 0)
+	if ((as && fchdir(as->dir_fd) < 0) ||
+		become(as ? as->uid : cli->uid, as ? as->gid : cli->gid) < 0 || dup2(null, 0) < 0 ||
+		dup2(out, 1) < 0 || dup2(as ? as->err_fd : null, 2) < 0 || hand_over(tool) < 0)
 		_exit(FAILED);
-	alarm(LIMIT_S);
-	execvp(tool->argv[0], (char *const *)tool->argv);
+	alarm(as ? as->limit_s : LIMIT_S);
+	execvpe(tool->argv[0], (char *const *)tool->argv, as ? (char *const *)as->env : environ);
 	_exit(NOT_FOUND);
 }
 

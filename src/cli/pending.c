@@ -231,15 +231,22 @@ void pending_paths_free(struct pending_paths *paths, size_t n_roots)
 	free(paths);
 }
 
-int pending_enter_ledger(
-	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err)
+int pending_enter_act(
+	const struct cli *cli, const char *id, const char *act, const char *detail, struct err *err)
 {
 	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
-	scoped_mem char *detail = mem_printf("%zu changes", n_files);
 	struct ledger_line line = {
 		.act = act, .sandbox = id, .actor = actor, .detail = detail, .owner = cli->uid};
 
 	return ledger_append(cli->state_dir, &line, err);
+}
+
+int pending_enter_ledger(
+	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err)
+{
+	scoped_mem char *detail = mem_printf("%zu changes", n_files);
+
+	return pending_enter_act(cli, id, act, detail, err);
 }
 
 int pending_enter_applied(

@@ -50,6 +50,8 @@ int pending_drop_settled(struct pending *pending, struct err *err);
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err);
 
 /* Who did what to the change set goes into the ledger. */
+int pending_enter_act(const struct cli *cli, const char *id, const char *act, const char *detail,
+	struct err *err);
 int pending_enter_ledger(
 	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err);
 

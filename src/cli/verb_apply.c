@@ -3,18 +3,21 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "cli/apply_branch.h"
 #include "cli/apply_notes.h"
 #include "cli/pending.h"
 #include "cli/verb.h"
 
 struct apply_verb_options {
 	bool force;
+	const char *branch;
 };
 
 static const struct option table[] = {
 	{"force", 0, NULL, "also over what the host has changed meanwhile", OPTION_ON,
 		offsetof(struct apply_verb_options, force)},
-	{"branch", 0, "NAME", "commits as a branch", OPTION_LATER},
+	{"branch", 0, "NAME", "the commits made inside, as a branch of your repository",
+		OPTION_TEXT, offsetof(struct apply_verb_options, branch)},
 	{NULL},
 };
 static const struct option_group groups[] = {{"Apply", table}, {NULL}};
@@ -127,10 +130,13 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
+	const struct apply_verb_options *o = options;
 	struct pending pending;
 	int r = pending_open(cli, args[0], true, &pending, err);
 
-	if (r == 0)
+	if (r == 0 && o->branch)
+		r = apply_branch(cli, &pending, o->branch, o->force, args + 1, n_args - 1, err);
+	else if (r == 0)
 		r = apply_pending(cli, options, &pending, args + 1, n_args - 1, err);
 	pending_done(&pending);
 	return r;
@@ -144,7 +150,9 @@ const struct verb verb_apply = {
 	.text = "Without PATH everything comes over but what the host would run by itself (hooks, "
 		"CI\n"
 		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
-		"What the host changed meanwhile is refused, and the exit status is 1 then.",
+		"What the host changed meanwhile is refused, and the exit status is 1 then.\n"
+		"With --branch nothing of that: only commits, by a git fetch, from the one\n"
+		"repository or from the folder named.",
 	.groups = groups,
 	.options_size = sizeof(struct apply_verb_options),
 	.min_args = 1,

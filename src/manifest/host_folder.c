@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "manifest/beneath.h"
 #include "manifest/content.h"
+#include "manifest/owner.h"
 #include "util/id.h"
 #include "util/mem.h"
 
@@ -64,34 +64,16 @@ void host_folder_free(struct host_folder *folder)
 	free(folder);
 }
 
-static int become_owner(const struct host_folder *folder)
-{
-	setfsgid(folder->gid);
-	setfsuid(folder->uid);
-	/* Both say nothing when they fail; an id that is none reads them back. */
-	if ((uid_t)setfsuid((uid_t)-1) == folder->uid && (gid_t)setfsgid((gid_t)-1) == folder->gid)
-		return 0;
-	setfsuid(geteuid());
-	setfsgid(getegid());
-	return -EPERM;
-}
-
-static void become_self(void)
-{
-	setfsuid(geteuid());
-	setfsgid(getegid());
-}
-
 static int begin(const struct host_folder *folder, const char *path, struct act *act)
 {
 	char id[ID_SIZE];
-	int r = become_owner(folder);
+	int r = owner_become(folder->uid, folder->gid);
 
 	if (r < 0)
 		return r;
 	act->dirfd = beneath_open_parent(folder->fd, path, &act->name);
 	if (act->dirfd < 0) {
-		become_self();
+		owner_leave();
 		return act->dirfd;
 	}
 	id_new("tm", id);
@@ -101,7 +83,7 @@ static int begin(const struct host_folder *folder, const char *path, struct act 
 
 static int end(const struct act *act, int r)
 {
-	become_self();
+	owner_leave();
 	close(act->dirfd);
 	return r;
 }
@@ -154,12 +136,12 @@ static int fill(const struct host_folder *folder, const struct act *act, int fd,
 	if (r == 0)
 		r = content_copy_attributes(source->attributes, fd);
 	if (r == 0 && replace) {
-		become_self();
+		owner_leave();
 		r = keep_rights(act, fd);
 		/* Before the owner changes back: only whoever owns it may set a mode. */
 		if (r == 0 && fchmod(fd, mode) < 0)
 			r = -errno;
-		if (become_owner(folder) < 0)
+		if (owner_become(folder->uid, folder->gid) < 0)
 			r = -EPERM;
 	} else if (r == 0 && fchmod(fd, mode) < 0) {
 		r = -errno;
@@ -261,11 +243,11 @@ int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mo
 	if (r < 0)
 		return r;
 	/* Opened by root, or a file without rights could not be given any; changed by the owner. */
-	become_self();
+	owner_leave();
 	fd = open_name(&act, &st);
 	if (fd < 0)
 		return end(&act, fd);
-	r = become_owner(folder);
+	r = owner_become(folder->uid, folder->gid);
 	if (S_ISDIR(st.st_mode))
 		mode = (mode & MODE_MASK) | (st.st_mode & S_ISGID);
 	else
