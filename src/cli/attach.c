@@ -114,6 +114,8 @@ static void take_row(struct attach *attach, const json_t *row)
 
 	outcome->timed_out = json_is_true(json_object_get(row, "timed_out"));
 	outcome->oom_killed = json_is_true(json_object_get(row, "oom_killed"));
+	outcome->pids_limited = json_is_true(json_object_get(row, "pids_limited"));
+	outcome->disk_full = json_is_true(json_object_get(row, "disk_full"));
 	outcome->left_running = (int)json_integer_value(json_object_get(row, "left_running"));
 	snprintf(outcome->failure, sizeof(outcome->failure), "%s", reason ? reason : "");
 	outcome->exec_errno = result ? event_errno_find(slice_of(result)) : 0;
@@ -331,4 +333,9 @@ void attach_explain(const struct spec_exec *exec, const struct attach_outcome *o
 	if (outcome->oom_killed)
 		log_warn("the command was killed: the sandbox's memory limit (--memory) was "
 			 "reached");
+	if (outcome->pids_limited)
+		log_warn("the sandbox's limit on processes (--pids) was reached: some could not "
+			 "be started");
+	if (outcome->disk_full)
+		log_warn("the sandbox's disk limit (--disk) was reached: some writes failed");
 }

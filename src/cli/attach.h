@@ -8,7 +8,7 @@
 
 struct attach_outcome {
 	int exit_status; /* as this process should exit: the command's, 128+signal, 124 on timeout */
-	bool timed_out, oom_killed, was_signalled;
+	bool timed_out, oom_killed, pids_limited, disk_full, was_signalled;
 	int exec_errno;    /* the command could not be executed: ENOENT and the like */
 	char failure[256]; /* the words, where something before the command failed; else "" */
 	int left_running;

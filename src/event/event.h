@@ -47,6 +47,7 @@
 	X(SANDBOX_WOKEN, "sandbox.woken") \
 	X(SANDBOX_STOPPED, "sandbox.stopped") \
 	X(SANDBOX_REMOVED, "sandbox.removed") \
+	X(SANDBOX_STATS, "sandbox.stats") \
 	X(NET_ASKED, "net.asked") \
 	X(NET_RULES, "net.rules") \
 	X(NET_GATEWAY, "net.gateway") \
@@ -165,6 +166,19 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(output_truncated, output_truncated, bool) \
 	X(labels, labels, raw) \
 	X(hosts_refused, hosts_refused, list) \
+	X(pids_limited, pids_limited, bool) \
+	X(disk_full, disk_full, bool) \
+	/* what was used: of an exec, of the sandbox */ \
+	X(cpu_ms, cpu_ms, int) \
+	X(memory_bytes, memory_bytes, int) \
+	X(memory_peak_bytes, memory_peak_bytes, int) \
+	X(rss_bytes, rss_bytes, int) \
+	X(rss_max_bytes, rss_max_bytes, int) \
+	X(processes, processes, int) \
+	X(threads_peak, threads_peak, int) \
+	X(disk_read_bytes, disk_read_bytes, int) \
+	X(disk_write_bytes, disk_write_bytes, int) \
+	X(disk_bytes, disk_bytes, int) \
 	/* network: what led there and how it went */ \
 	X(flow, flow, int) \
 	X(protocol, protocol, text) \

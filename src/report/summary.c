@@ -47,6 +47,7 @@ struct summary *summary_new(const struct summary_facts *facts)
 	summary->seal = read_object(facts->seal);
 	summary->has_changes =
 		facts->changes.len && changes_json_read(facts->changes, &summary->changes) == 0;
+	stats_totals_init(&summary->stats);
 	command_list_watch(summary->commands, on_refusal, summary);
 	return summary;
 }
@@ -198,6 +199,8 @@ static void take_exec_end(struct summary *summary, const struct event *ev)
 	summary->execs.ended++;
 	summary->execs.timed_out += ev->timed_out;
 	summary->execs.oom_killed += ev->oom_killed;
+	summary->execs.pids_limited += ev->pids_limited;
+	summary->execs.disk_full += ev->disk_full;
 	summary->execs.interrupted += ev->interrupted;
 	summary->execs.left_running = saturate_add(summary->execs.left_running, ev->left_running);
 }
@@ -262,6 +265,7 @@ void summary_add(struct summary *summary, const struct event *ev)
 		summary_asked_take(summary, ev);
 	else
 		take_life(summary, ev);
+	stats_totals_add(&summary->stats, ev);
 	command_list_add(summary->commands, ev);
 	file_table_add(summary->files, ev);
 	network_table_add(summary->network, ev);

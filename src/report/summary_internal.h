@@ -12,6 +12,7 @@
 #include "view/file_table.h"
 #include "view/intern.h"
 #include "view/network_table.h"
+#include "view/stats_totals.h"
 
 #define SUMMARY_ROWS_MAX \
 	1000 /* distinct refusals, denials, questions that are kept; more are counted */
@@ -67,6 +68,7 @@ struct summary_reasons {
 
 struct summary_execs {
 	int64_t started, ended, timed_out, oom_killed, interrupted, left_running, late_bytes;
+	int64_t pids_limited, disk_full;
 };
 
 struct summary {
@@ -79,6 +81,7 @@ struct summary {
 	struct summary_questions asked;
 	struct summary_reasons blind, hints, errors, sources;
 	struct summary_execs execs;
+	struct stats_totals stats;
 	int64_t first_ms, last_ms, ended_ms; /* 0: not known */
 	int64_t events, dropped, n_blind, without_pid;
 	int64_t rules_replaced;
@@ -147,6 +150,9 @@ void summary_network_json_enforced(const struct summary *summary, struct jsonw *
 void summary_asked_take(struct summary *summary, const struct event *ev);
 void summary_asked_line(struct summary *summary, struct summary_lines *lines);
 void summary_asked_json(struct summary *summary, struct jsonw *j);
+/* What was used: the line, and the member. */
+void summary_stats_line(const struct summary *summary, struct summary_lines *lines);
+void summary_stats_json(const struct summary *summary, struct jsonw *j);
 /* Elements of "refused" (destinations), and the member "misused". */
 void summary_network_json_refused(struct summary *summary, struct jsonw *j);
 void summary_network_json_misused(struct summary *summary, struct jsonw *j);

@@ -96,6 +96,8 @@ static void write_commands(struct summary *summary, struct jsonw *j, const struc
 	jsonw_kint(j, "failed", c->failed);
 	jsonw_kint(j, "timed_out", summary->execs.timed_out);
 	jsonw_kint(j, "oom_killed", summary->execs.oom_killed);
+	jsonw_kint(j, "pids_limited", summary->execs.pids_limited);
+	jsonw_kint(j, "disk_full", summary->execs.disk_full);
 	jsonw_kint(j, "interrupted", summary->execs.interrupted);
 	jsonw_kint(j, "without_end", summary->execs.started - summary->execs.ended);
 	jsonw_kint(j, "left_running", summary->execs.left_running);
@@ -262,7 +264,7 @@ void summary_json(struct summary *summary, struct str *out)
 	write_files(summary, &j, &counts);
 	summary_network_json(summary, &j);
 	write_unwatched(&j, "account", "no server");
-	write_unwatched(&j, "stats", "not measured");
+	summary_stats_json(summary, &j);
 	write_observed(summary, &j);
 	write_enforced(summary, &j);
 	write_end(summary, &j, &counts);

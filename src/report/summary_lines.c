@@ -249,6 +249,8 @@ static void add_commands(
 	}
 	add_odd(out, summary->execs.timed_out, "ran into the time limit");
 	add_odd(out, summary->execs.oom_killed, "killed: out of memory");
+	add_odd(out, summary->execs.pids_limited, "ran into the limit on processes");
+	add_odd(out, summary->execs.disk_full, "ran into the disk limit");
 	add_odd(out, summary->execs.interrupted, "cut off");
 	add_odd(out, summary->execs.started - summary->execs.ended, "without an end in the record");
 	add_odd(out, summary->execs.left_running,
@@ -541,6 +543,7 @@ void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines
 	add_files(summary, ret_lines, &counts);
 	summary_network_line(summary, ret_lines);
 	summary_asked_line(summary, ret_lines);
+	summary_stats_line(summary, ret_lines);
 	str_puts(summary_lines_add(ret_lines, SUMMARY_PLAIN, "Account"), "not watched (no server)");
 	add_observed(summary, ret_lines);
 	add_enforced(summary, ret_lines);

@@ -80,14 +80,30 @@ static int delegate(const char *dir, const char *controller, struct err *err)
 	             : 0;
 }
 
-static bool offers(const char *root, const char *controller)
+/* The hierarchy's controllers; nothing where that cannot be read. */
+static void read_offered(const char *root, struct str *ret)
 {
 	char path[CGROUP_PATH_LEN];
-	scoped_str struct str have = {0};
 
 	(void)snprintf(path, sizeof(path), "%s/cgroup.controllers", root);
-	return fdio_read_file(AT_FDCWD, path, FILE_MAX, &have) >= 0 && have.p &&
-	       has_word(have.p, controller);
+	if (fdio_read_file(AT_FDCWD, path, FILE_MAX, ret) < 0)
+		str_reset(ret);
+}
+
+static bool offers(const char *root, const char *controller)
+{
+	scoped_str struct str have = {0};
+
+	read_offered(root, &have);
+	return have.p && has_word(have.p, controller);
+}
+
+/* So that it counts; a host that does not let us goes without these figures. */
+static void count_v2(
+	const struct cgroup *cgroup, const char *root, const char *parent, const char *controller)
+{
+	if (delegate(root, controller, NULL) == 0 && delegate(parent, controller, NULL) == 0)
+		(void)delegate(cgroup->path, controller, NULL);
 }
 
 static int put_number(const char *dir, const char *file, int64_t value, struct err *err)
@@ -223,16 +239,24 @@ static int set_limits(struct cgroup *cgroup, const char *root, const char *id,
 	const struct cgroup_limits *limits, struct err *err)
 {
 	char parent[CGROUP_PATH_LEN];
+	scoped_str struct str text = {0};
+	const char *offered;
 	int r = 0;
 
+	read_offered(root, &text);
+	offered = text.p ? text.p : "";
 	(void)snprintf(parent, sizeof(parent), "%s/%s", root, PARENT);
 	for (int i = 0; r == 0 && i < CGROUP_N_CONTROLLERS; i++) {
 		enum cgroup_controller which = (enum cgroup_controller)i;
 		int64_t v = limit_of(limits, which);
+		bool is_v2 = has_word(offered, controller_names[i]);
 
-		if (v <= 0)
+		if (v <= 0) {
+			if (is_v2 && which != CGROUP_CPU)
+				count_v2(cgroup, root, parent, controller_names[i]);
 			continue;
-		if (!offers(root, controller_names[i])) {
+		}
+		if (!is_v2) {
 			r = open_v1(cgroup, id, which, v, err);
 			continue;
 		}
@@ -241,8 +265,11 @@ static int set_limits(struct cgroup *cgroup, const char *root, const char *id,
 			r = delegate(parent, controller_names[i], err);
 		if (r == 0)
 			r = set_limit_v2(cgroup, which, v, err);
+		if (r == 0 && which != CGROUP_CPU)
+			(void)delegate(cgroup->path, controller_names[i], NULL); /* to count */
 	}
 	cgroup->limits_memory = limits->memory_bytes > 0;
+	cgroup->limits_pids = limits->pids_max > 0;
 	return r;
 }
 

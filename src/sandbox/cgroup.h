@@ -29,7 +29,7 @@ struct cgroup {
 	int v1_join_fds
 		[CGROUP_N_CONTROLLERS]; /* cgroup.procs of the groups beside it, -1 where none is */
 	char v1_paths[CGROUP_N_CONTROLLERS][CGROUP_PATH_LEN];
-	bool limits_memory;
+	bool limits_memory, limits_pids;
 	uint64_t n_oom_kills_seen;
 };
 
@@ -39,6 +39,8 @@ const char *cgroup_v2_root(void);
 const char *cgroup_controller_name(enum cgroup_controller which);
 bool cgroup_has_controller(enum cgroup_controller which); /* of either version */
 
+/* Without limits, too, the memory and pids controllers of a cgroup2 hierarchy are handed down to the sandbox and its
+ * execs, where they can be: they count there. */
 int cgroup_open(
 	struct cgroup *cgroup, const char *id, const struct cgroup_limits *limits, struct err *err);
 /* Kills everything, waits up to wait_ms for it to be gone, and removes the groups. */

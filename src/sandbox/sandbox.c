@@ -449,6 +449,25 @@ int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct
 	return r < 0 ? err_set(err, r, "remove the layers in '%s': %m", dir) : 0;
 }
 
+static const char *v1_group(const struct sandbox *s, enum cgroup_controller which)
+{
+	return s->cgroup.v1_paths[which][0] ? s->cgroup.v1_paths[which] : NULL;
+}
+
+void sandbox_read_usage(const struct sandbox *s, struct gauge_group *ret)
+{
+	gauge_read_group(s->cgroup.fd, v1_group(s, CGROUP_MEMORY), v1_group(s, CGROUP_PIDS), ret);
+}
+
+int64_t sandbox_pids_refused(const struct sandbox *s)
+{
+	int64_t n = s->cgroup.limits_pids
+	                    ? gauge_read_pids_refused(s->cgroup.fd, v1_group(s, CGROUP_PIDS))
+	                    : 0;
+
+	return n == GAUGE_UNKNOWN ? 0 : n;
+}
+
 const char *sandbox_notice(const struct sandbox *s)
 {
 	return s->notice;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sandbox/gauge.h"
 #include "spec/spec.h"
 #include "util/err.h"
 #include "util/scoped.h"
@@ -74,6 +75,11 @@ int sandbox_freeze(struct sandbox *sandbox, unsigned reason, struct err *err);
 int sandbox_thaw(struct sandbox *sandbox, unsigned reason, struct err *err);
 bool sandbox_is_frozen(struct sandbox *sandbox);
 
+/* What all of it has used. */
+void sandbox_read_usage(const struct sandbox *sandbox, struct gauge_group *ret);
+/* Times that --pids refused a process; 0 without that limit. */
+int64_t sandbox_pids_refused(const struct sandbox *sandbox);
+
 /* One exec. Prepared first (its cgroup exists, nothing runs), so that whoever watches can look at it before
  * the first instruction; then started; then ended. */
 struct sandbox_exec;
@@ -111,8 +117,15 @@ struct sandbox_exit {
 	int code; /* valid where signal is 0 */
 	int signal;
 	bool oom_killed; /* the box's memory limit did it: the counter moved and the signal was KILL */
+	/* Of the command and what it and its children waited for; GAUGE_UNKNOWN: not counted here. */
+	int64_t rss_max_bytes; /* the largest single process, where it was larger than this one */
+	int64_t disk_read_bytes, disk_write_bytes;
 };
 int sandbox_exec_reap(struct sandbox_exec *exec, struct sandbox_exit *ret_exit);
+/* What its group has used up to now; its processes are added to *sum, see gauge.h. */
+void sandbox_exec_read_usage(const struct sandbox_exec *exec, struct gauge_group *ret);
+void sandbox_exec_add_processes(
+	const struct sandbox_exec *exec, unsigned *left, struct gauge_processes *sum);
 int sandbox_exec_n_left(const struct sandbox_exec *exec); /* processes still in its cgroup */
 /* Drops the handle; removes the cgroup when it is empty, else leaves it to sandbox_destroy(). */
 void sandbox_exec_free(struct sandbox_exec *exec);

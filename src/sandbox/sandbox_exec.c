@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -430,15 +431,30 @@ int sandbox_exec_kill(struct sandbox_exec *exec)
 	return cgroup_kill(exec->cgroup_fd);
 }
 
+/* Until its execve the child shared our memory, which the kernel counts as its own: what is no more than that is not
+ * known. */
+static int64_t largest_process(const struct rusage *used)
+{
+	struct rusage own;
+
+	if (getrusage(RUSAGE_SELF, &own) < 0 || used->ru_maxrss <= own.ru_maxrss)
+		return GAUGE_UNKNOWN;
+	return used->ru_maxrss * 1024;
+}
+
 int sandbox_exec_reap(struct sandbox_exec *exec, struct sandbox_exit *ret_exit)
 {
 	siginfo_t info = {0};
+	struct rusage used = {0};
 
-	if (waitid(P_PIDFD, (id_t)exec->pidfd, &info, WEXITED | WNOHANG) < 0)
+	/* libc's waitid() leaves out what was used. */
+	if (syscall(SYS_waitid, P_PIDFD, exec->pidfd, &info, WEXITED | WNOHANG, &used) < 0)
 		return -errno;
 	if (info.si_pid == 0)
 		return -EAGAIN;
-	*ret_exit = (struct sandbox_exit){0};
+	*ret_exit = (struct sandbox_exit){.rss_max_bytes = largest_process(&used),
+		.disk_read_bytes = gauge_counts_disk() ? used.ru_inblock * 512 : GAUGE_UNKNOWN,
+		.disk_write_bytes = gauge_counts_disk() ? used.ru_oublock * 512 : GAUGE_UNKNOWN};
 	if (info.si_code == CLD_EXITED) {
 		ret_exit->code = info.si_status;
 	} else {
@@ -449,6 +465,18 @@ int sandbox_exec_reap(struct sandbox_exec *exec, struct sandbox_exit *ret_exit)
 	exec->is_reaped = true;
 	give_block_back(exec);
 	return 0;
+}
+
+/* v1 groups are the whole sandbox's: nothing in them is one exec's. */
+void sandbox_exec_read_usage(const struct sandbox_exec *exec, struct gauge_group *ret)
+{
+	gauge_read_group(exec->cgroup_fd, NULL, NULL, ret);
+}
+
+void sandbox_exec_add_processes(
+	const struct sandbox_exec *exec, unsigned *left, struct gauge_processes *sum)
+{
+	gauge_add_processes(exec->cgroup_fd, left, sum);
 }
 
 int sandbox_exec_n_left(const struct sandbox_exec *exec)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "supervisor/metering.h"
 #include "util/clock.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -92,6 +93,16 @@ static int exit_code_of(const struct exec_row *row)
 	return row->exit.code;
 }
 
+static void set_used(struct event *ev, const struct exec_row *row)
+{
+	METERING_SET(ev, cpu_ms, metering_cpu_ms(&row->used));
+	METERING_SET(ev, memory_peak_bytes, row->used.memory_peak_bytes);
+	METERING_SET(ev, rss_max_bytes, row->exit.rss_max_bytes);
+	METERING_SET(ev, threads_peak, row->used.threads_peak);
+	METERING_SET(ev, disk_read_bytes, row->exit.disk_read_bytes);
+	METERING_SET(ev, disk_write_bytes, row->exit.disk_write_bytes);
+}
+
 static void set_outcome(struct event *ev, const struct exec_row *row)
 {
 	if (row->exec_errno)
@@ -103,6 +114,7 @@ static void set_outcome(struct event *ev, const struct exec_row *row)
 		event_set(ev, exit_code, exit_code_of(row));
 	event_set(ev, timed_out, row->timed_out);
 	event_set(ev, oom_killed, row->exit.oom_killed);
+	event_set(ev, pids_limited, row->pids_limited);
 	if (row->interrupted)
 		event_set(ev, interrupted, true);
 	if (row->n_left > 0)
@@ -121,6 +133,7 @@ void exec_row_end(struct supervisor *sup, const struct exec_row *row)
 	bool cut;
 
 	set_outcome(&ev, row);
+	set_used(&ev, row);
 	if (refused.n)
 		event_set(&ev, hosts_refused, refused);
 	if (row->streams) {
@@ -158,6 +171,7 @@ void exec_row_answer(const struct exec_row *row, struct str *out)
 		jsonw_ktext(&j, "reason", row->failure);
 	jsonw_kbool(&j, "timed_out", row->timed_out);
 	jsonw_kbool(&j, "oom_killed", row->exit.oom_killed);
+	jsonw_kbool(&j, "pids_limited", row->pids_limited);
 	jsonw_kbool(&j, "interrupted", row->interrupted);
 	jsonw_kint(&j, "left_running", row->n_left);
 	jsonw_kint(&j, "duration_ms", (row->ended_ns - row->started_ns) / CLOCK_NS_PER_MS);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "supervisor/metering.h"
 #include "util/clock.h"
 
 static bool is_gateways(enum event_kind kind)
@@ -38,7 +39,11 @@ void network_events_take(struct supervisor *sup, const struct exec_names *names,
 	if (event_json_read(frame->rest, line, NULL) < 0)
 		return;
 	ev = *event_json_get(*line);
-	if (!is_gateways(ev.kind) || !is_wanted(sup, ev.kind))
+	if (!is_gateways(ev.kind))
+		return;
+	if (ev.kind == EVENT_NET_FLOW || ev.kind == EVENT_NET_UDP)
+		metering_add_network(sup, ev.bytes_out, ev.bytes_in);
+	if (!is_wanted(sup, ev.kind))
 		return;
 	exec = exec_names_find(names, frame->id);
 	ev.exec = slice_of(exec);

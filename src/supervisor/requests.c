@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "supervisor/metering.h"
 #include "supervisor/network.h"
 #include "supervisor/network_rules.h"
 #include "supervisor/running.h"
@@ -116,6 +117,7 @@ static int on_pause(struct request *req, struct err *err)
 	if (!req->sup->is_paused)
 		say(req->sup, EVENT_SANDBOX_PAUSED, "asked to");
 	req->sup->is_paused = true;
+	metering_pause(req->sup);
 	conn_answer_ok(req->conn, slice_of(""));
 	return 0;
 }
@@ -129,6 +131,7 @@ static int on_wake(struct request *req, struct err *err)
 	if (req->sup->is_paused)
 		say(req->sup, EVENT_SANDBOX_WOKEN, "asked to");
 	req->sup->is_paused = false;
+	metering_start(req->sup);
 	conn_answer_ok(req->conn, slice_of(""));
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "supervisor/exec_input.h"
 #include "supervisor/exec_row.h"
+#include "supervisor/metering.h"
 #include "supervisor/network.h"
 #include "supervisor/tracing.h"
 #include "util/clock.h"
@@ -33,6 +34,7 @@ struct running {
 	struct loop_io *exit_io, *status_io;
 	struct loop_timer *timeout, *deadline;
 	struct exec_row row;
+	int64_t pids_refused; /* in the whole sandbox, before it began */
 	bool is_over;
 };
 
@@ -170,8 +172,11 @@ static void finish(struct running *running)
 	exec_stream_catch_up(&running->streams[1]);
 	running->row.ended_ns = clock_mono_ns();
 	running->row.n_left = sandbox_exec_n_left(running->box);
+	sandbox_exec_read_usage(running->box, &running->row.used);
+	running->row.pids_limited = sandbox_pids_refused(sup->sandbox) > running->pids_refused;
 	running->row.slice_complete = network_settle(sup);
 	running->row.slice_complete &= tracing_settle(sup);
+	metering_end_exec(sup, &running->row.exit);
 	exec_row_end(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	running->is_over = true;
@@ -338,6 +343,7 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 		return r;
 	network_add_exec(sup, sandbox_exec_cgroup_id(running->box), running->id);
 	running->row.id = sup->next_row++;
+	running->pids_refused = sandbox_pids_refused(sup->sandbox);
 	exec_row_start(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	r = sandbox_exec_start(running->box, err);
@@ -363,6 +369,10 @@ static struct running *make(struct supervisor *sup, struct conn *conn, struct sp
 		.spec = running->spec,
 		.started_ns = clock_mono_ns(),
 		.started_wall_ms = clock_wall_ms(),
+		.exit = {.rss_max_bytes = GAUGE_UNKNOWN,
+			.disk_read_bytes = GAUGE_UNKNOWN,
+			.disk_write_bytes = GAUGE_UNKNOWN},
+		.used = {GAUGE_UNKNOWN, GAUGE_UNKNOWN, GAUGE_UNKNOWN, GAUGE_UNKNOWN},
 		.streams = running->streams};
 	sup->execs = mem_grow(sup->execs, sup->n_execs + 1, sizeof(struct running *));
 	sup->execs[sup->n_execs++] = running;
@@ -424,12 +434,19 @@ int running_start(
 		answer_started(running);
 	watch_streams(running, &ends);
 	watch_end(running);
+	metering_start(sup);
 	return 0;
 }
 
 const char *running_id(const struct running *running)
 {
 	return running->id;
+}
+
+void running_add_processes(
+	const struct running *running, unsigned *left, struct gauge_processes *sum)
+{
+	sandbox_exec_add_processes(running->box, left, sum);
 }
 
 bool running_is_over(const struct running *running)

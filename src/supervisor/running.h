@@ -8,6 +8,10 @@
 
 #include "supervisor/supervisor_internal.h"
 
+/* Its processes that live: see sandbox_exec_add_processes(). */
+void running_add_processes(
+	const struct running *running, unsigned *left, struct gauge_processes *sum);
+
 /* Starts one. conn (may be NULL) is attached to it: it gets {"ok":true,"exec":id}, the streams, and at the end
  * {"exec":id,"row":{...}}. Takes over *spec. On failure nothing runs, and the record says why. */
 int running_start(

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "supervisor/end_changes.h"
+#include "supervisor/metering.h"
 #include "supervisor/network.h"
 #include "supervisor/publish.h"
 #include "supervisor/requests.h"
@@ -325,6 +326,7 @@ static bool finish(struct supervisor *sup)
 	publish_close(sup);
 	tracing_stop(sup);
 	if (sup->sandbox) {
+		metering_finish(sup);
 		end_changes_save(sup);
 		sandbox_destroy(sup->sandbox, true); /* its layer goes with the folder: clear() */
 	}
@@ -344,6 +346,7 @@ static void release(struct supervisor *sup)
 	network_free(sup);
 	sealer_free(sup->sealer);
 	trash_sweep_free(sup->sweep);
+	metering_free(sup->metering);
 	recorder_free(sup->recorder);
 	spec_free(sup->spec);
 	loop_free(sup->loop);
@@ -368,6 +371,7 @@ static void init(struct supervisor *sup, const struct supervisor_config *config)
 	sup->record_dir = mem_printf("%s/records/%s", config->state_dir, config->id);
 	sup->changes_dir = mem_printf("%s/changes/%s", config->state_dir, config->id);
 	sup->loop = loop_new();
+	sup->metering = metering_new(sup);
 	add_conn(sup, config->control_fd);
 	sup->lifeline = sup->conns[0];
 }

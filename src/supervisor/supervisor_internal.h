@@ -19,6 +19,7 @@ struct tracing;
 struct sealer;
 struct trash_sweep;
 struct network;
+struct metering;
 
 struct supervisor {
 	const char *id, *state_dir, *run_dir;
@@ -34,6 +35,7 @@ struct supervisor {
 	struct network *network; /* NULL: loopback alone */
 	char *first_network;     /* as it was asked for, once it was changed (network_rules.c) */
 	struct sealer *sealer;
+	struct metering *metering;
 	struct trash_sweep *sweep;
 	struct conn **conns;
 	size_t n_conns;

@@ -158,10 +158,12 @@ static void write_row(struct jsonw *j, const struct event *row)
 		EVENT_F_work_item, EVENT_F_source, EVENT_F_via, EVENT_F_actor, EVENT_F_operation};
 	static const enum event_field behind[] = {EVENT_F_detail, EVENT_F_cwd, EVENT_F_env_names,
 		EVENT_F_user, EVENT_F_exit_code, EVENT_F_signal, EVENT_F_timed_out,
-		EVENT_F_oom_killed, EVENT_F_started_at, EVENT_F_duration_ms, EVENT_F_stdout_text,
-		EVENT_F_stderr_text, EVENT_F_stdout_bytes, EVENT_F_stderr_bytes,
-		EVENT_F_stdout_sha256, EVENT_F_stderr_sha256, EVENT_F_output_truncated,
-		EVENT_F_labels};
+		EVENT_F_oom_killed, EVENT_F_pids_limited, EVENT_F_disk_full, EVENT_F_cpu_ms,
+		EVENT_F_memory_peak_bytes, EVENT_F_rss_max_bytes, EVENT_F_threads_peak,
+		EVENT_F_disk_read_bytes, EVENT_F_disk_write_bytes, EVENT_F_started_at,
+		EVENT_F_duration_ms, EVENT_F_stdout_text, EVENT_F_stderr_text, EVENT_F_stdout_bytes,
+		EVENT_F_stderr_bytes, EVENT_F_stdout_sha256, EVENT_F_stderr_sha256,
+		EVENT_F_output_truncated, EVENT_F_labels};
 	/* Only where they say something. */
 	static const enum event_field more[] = {EVENT_F_terminal, EVENT_F_result,
 		EVENT_F_interrupted, EVENT_F_left_running, EVENT_F_slice_complete, EVENT_F_reason,

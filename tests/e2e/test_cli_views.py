@@ -62,7 +62,7 @@ def test_label_reads_several_sandboxes_as_one(own_cloche):
 	second = own_cloche.sh('touch /workspace/two', options=('--label', 'run=7', '--label', 'n=2'))
 	own_cloche.sh('touch /workspace/three', options=('--label', 'run=8'))
 	both = {first.record.id, second.record.id}
-	for verb in ('tree', 'commands', 'files', 'timeline', 'events', 'log'):
+	for verb in ('tree', 'commands', 'files', 'timeline', 'events', 'log', 'stats'):
 		lines = [json.loads(line) for line in own_cloche.call(verb, '--label', 'run=7', '--jsonl').out.splitlines()]
 		assert {line['sandbox'] for line in lines} == both, verb
 		assert json.loads(own_cloche.call(verb, '--label', 'run=7', '--json').out) == lines, verb
@@ -79,14 +79,14 @@ def test_label_reads_several_sandboxes_as_one(own_cloche):
 
 def test_json_is_one_document_and_jsonl_one_object_a_line(cloche):
 	run = cloche.sh("printf 'a\\nb' > \"$(printf 'x\\ny')\"; true")
-	for verb in ('tree', 'commands', 'files', 'timeline', 'events', 'log'):
+	for verb in ('tree', 'commands', 'files', 'timeline', 'events', 'log', 'stats'):
 		whole = json.loads(cloche.call(verb, run.record.id, '--json').out)
 		lines = [json.loads(line) for line in cloche.call(verb, run.record.id, '--jsonl').out.splitlines()]
 		assert whole == lines and whole, verb
 
 
 @pytest.mark.parametrize('verb, says', [('events', 'file.open'), ('log', '/bin/touch'), ('timeline', '/workspace/made'),
-	('files', '/workspace/made'), ('commands', 'touch')])
+	('files', '/workspace/made'), ('commands', 'touch'), ('stats', 'CPU%')])
 def test_follow_ends_with_the_sandbox_and_has_all(sandbox, verb, says):
 	box = sandbox('--trace')
 	follower = box.cloche.start(verb, box.id, '--follow')

@@ -232,6 +232,8 @@ except OSError as error:
 print(n < 40)
 ''')
 	assert run.lines == [str(errno.EAGAIN), 'True']
+	assert run.record.row()['pids_limited'] is True and '--pids' in run.err
+	assert box.sh('true').record.row()['pids_limited'] is False
 	wait_for(lambda: box.sh('for i in $(seq 20); do sleep 0 & done; wait; echo ok').out == 'ok\n', 'free places', 20)
 
 

@@ -80,6 +80,8 @@ static const char *const run_events[] = {
 	"{\"kind\":\"exec.end\",\"exec\":\"ex_a\",\"id\":1,\"argv\":[\"python3\",\"agent.py\"],"
 	"\"exit_code\":0,"
 	"\"duration_ms\":135000,\"guest_ns\":135000000011}",
+	"{\"kind\":\"sandbox.stats\",\"cpu_ms\":134000,\"rss_bytes\":125829120,\"processes\":3,"
+	"\"disk_write_bytes\":5242880,\"disk_read_bytes\":1024}",
 	"{\"kind\":\"sandbox.stopped\",\"wall_ms\":1795963337000,\"guest_ns\":135000000012}",
 	NULL,
 };
@@ -138,8 +140,11 @@ static void test_text(void **state)
 		"/root: 96 of the\n"
 		"          agent's own\n"
 		"Network   not watched (no gateway)\n"
+		"Used      2m14s CPU, memory 120 MB seen, 3 processes seen, disk 5.0 MB written, "
+		"1.0 KB "
+		"read\n"
 		"Account   not watched (no server)\n"
-		"Observed  processes, files, outputs complete: 20 events, 0 dropped, 0 blind\n"
+		"Observed  processes, files, outputs complete: 21 events, 0 dropped, 0 blind\n"
 		"Enforced  no network; /p cow; 2.0 GB; 1.5 CPUs; 1 probe for calls that are not "
 		"offered\n"
 		"Sealed    head 5c1e...9a, host key 3f:a2...\n"
@@ -174,7 +179,7 @@ static void test_json(void **state)
 	assert_int_equal(json_array_size(json_object_get(root, "refused")), 2);
 	assert_int_equal(json_array_size(json_object_get(root, "denied")), 2);
 	assert_int_equal(json_integer_value(json_object_get(root, "changes_pending")), 3);
-	assert_int_equal(json_integer_value(json_object_get(root, "events")), 20);
+	assert_int_equal(json_integer_value(json_object_get(root, "events")), 21);
 	assert_int_equal(
 		json_integer_value(json_object_get(json_object_get(root, "commands"), "count")), 2);
 	assert_int_equal(
@@ -202,6 +207,7 @@ static void test_nothing(void **state)
 				   "Programs  not watched\n"
 				   "Files     not watched, not compared\n"
 				   "Network   not watched (no gateway)\n"
+				   "Used      not measured\n"
 				   "Account   not watched (no server)\n"
 				   "Observed  nothing from the kernel: tracing is off: no BTF\n"
 				   "Enforced  not known: meta.json is missing or cannot be read\n"
