@@ -144,7 +144,10 @@ const struct option create_options_box[] = {
 	{"cpus", 0, "N", "CPU limit, such as 1.5", OPTION_CPUS, offsetof(struct spec, cpu_milli)},
 	{"pids", 0, "N", "limit of processes and threads", OPTION_COUNT,
 		offsetof(struct spec, pids_max)},
-	{"disk", 0, "SIZE", "a disk limit", OPTION_LATER},
+	{"disk", 0, "SIZE",
+		"limit of what the sandbox keeps on disk: its own files and changes of cow folders "
+		"together (needs project quotas, see doctor)",
+		OPTION_SIZE, offsetof(struct spec, disk_bytes)},
 	{"image", 0, "REF", "support for OCI images", OPTION_LATER},
 	{NULL},
 };

@@ -214,8 +214,8 @@ static void write_observed(struct summary *summary, struct jsonw *j)
 
 static void write_enforced(struct summary *summary, struct jsonw *j)
 {
-	static const char *const keys[] = {
-		"rootfs", "mounts", "hide", "profile", "memory_bytes", "cpus", "pids", "on_loss"};
+	static const char *const keys[] = {"rootfs", "mounts", "hide", "profile", "memory_bytes",
+		"cpus", "pids", "disk_bytes", "on_loss"};
 
 	if (!summary->meta) {
 		jsonw_knull(j, "enforced");

@@ -416,18 +416,20 @@ static void add_observed(struct summary *summary, struct summary_lines *lines)
 	add_reasons(lines, &summary->blind, "BLIND", SUMMARY_BAD);
 }
 
-static void add_limit(
-	struct str *out, const struct summary *summary, const char *key, const char *unit)
+/* unit: behind the number; is_size: which is one of bytes. */
+static void add_limit(struct str *out, const struct summary *summary, const char *key, bool is_size,
+	const char *unit)
 {
 	const json_t *v = summary_spec(summary, key);
 
 	if (!v || json_number_value(v) <= 0)
 		return;
 	str_puts(out, "; ");
-	if (!unit)
+	if (is_size)
 		view_text_add_bytes(out, (int64_t)json_number_value(v));
 	else
-		str_printf(out, "%g %s", json_number_value(v), unit);
+		str_printf(out, "%g", json_number_value(v));
+	str_puts(out, unit);
 }
 
 static void add_mounts(struct str *out, const struct summary *summary)
@@ -478,9 +480,10 @@ static void add_enforced(struct summary *summary, struct summary_lines *lines)
 	summary_network_enforced(summary, out);
 	add_mounts(out, summary);
 	add_profile(out, summary);
-	add_limit(out, summary, "memory_bytes", NULL);
-	add_limit(out, summary, "cpus", "CPUs");
-	add_limit(out, summary, "pids", "processes");
+	add_limit(out, summary, "memory_bytes", true, "");
+	add_limit(out, summary, "disk_bytes", true, " of disk");
+	add_limit(out, summary, "cpus", false, " CPUs");
+	add_limit(out, summary, "pids", false, " processes");
 	for (size_t i = 0; i < summary->refused.n; i++)
 		probes += summary->refused.rows[i].is_aside ? summary->refused.rows[i].count : 0;
 	if (probes > 0) {

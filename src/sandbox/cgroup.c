@@ -211,6 +211,13 @@ bool cgroup_has_controller(enum cgroup_controller which)
 	return access(path, W_OK) == 0;
 }
 
+bool cgroup_counts_always(enum cgroup_controller which)
+{
+	const char *root = cgroup_v2_root();
+
+	return root && offers(root, controller_names[which]);
+}
+
 static int open_v1(struct cgroup *cgroup, const char *id, enum cgroup_controller which, int64_t v,
 	struct err *err)
 {

@@ -38,6 +38,7 @@ const char *cgroup_v2_root(void);
 
 const char *cgroup_controller_name(enum cgroup_controller which);
 bool cgroup_has_controller(enum cgroup_controller which); /* of either version */
+bool cgroup_counts_always(enum cgroup_controller which);  /* without a limit, too: version 2 */
 
 /* Without limits, too, the memory and pids controllers of a cgroup2 hierarchy are handed down to the sandbox and its
  * execs, where they can be: they count there. */

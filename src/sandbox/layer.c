@@ -127,14 +127,14 @@ static int make_overlay(
 	return fd;
 }
 
-static int make_folder(int dirfd, const char *path, uint32_t owner, mode_t mode)
+static int make_folder(const struct layer *layer, const char *path, mode_t mode)
 {
-	if (mkdirat(dirfd, path, 0700) < 0 && errno != EEXIST)
+	if (mkdirat(layer->dir_fd, path, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	if (fchownat(dirfd, path, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ||
-		fchmodat(dirfd, path, mode, 0) < 0)
+	if (fchownat(layer->dir_fd, path, layer->owner, layer->owner, AT_SYMLINK_NOFOLLOW) < 0 ||
+		fchmodat(layer->dir_fd, path, mode, 0) < 0)
 		return -errno;
-	return 0;
+	return quota_take_folder(layer->quota, layer->dir_fd, path);
 }
 
 /* For sentences. */
@@ -154,10 +154,10 @@ static int make_folders(const struct layer *layer, struct err *err)
 		r = -errno;
 	(void)snprintf(path, sizeof(path), "%.40supper", layer->prefix);
 	if (r == 0)
-		r = make_folder(layer->dir_fd, path, layer->owner, layer->mode);
+		r = make_folder(layer, path, layer->mode);
 	(void)snprintf(path, sizeof(path), "%.40swork", layer->prefix);
 	if (r == 0)
-		r = make_folder(layer->dir_fd, path, layer->owner, 0700);
+		r = make_folder(layer, path, 0700);
 	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", bottom_of(layer)) : 0;
 }
 

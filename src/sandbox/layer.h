@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sandbox/quota.h"
 #include "util/err.h"
 
 #define LAYER_MAX_LOWERS 128 /* of one layer, besides what lies below and over them */
@@ -27,10 +28,11 @@ struct layer {
 	const struct layer_lower *lowers; /* above it, topmost first */
 	size_t n_lowers;
 	int over_fd; /* a mount attached nowhere, laid over all of them below the upper; -1: none */
-	int userns_fd;   /* maps lower's ids */
-	uint32_t owner;  /* host id of root inside: owns the upper */
-	mode_t mode;     /* of the layer's top folder where it is made */
-	bool throw_away; /* never synced */
+	int userns_fd;             /* maps lower's ids */
+	uint32_t owner;            /* host id of root inside: owns the upper */
+	mode_t mode;               /* of the layer's top folder where it is made */
+	bool throw_away;           /* never synced */
+	const struct quota *quota; /* what it may hold; NULL: no limit */
 };
 
 /* The mount, attached nowhere. Takes the kernel's newer way (lower layers by descriptor) or, before it was

@@ -153,7 +153,8 @@ static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns
 		.lower = entry->spec->host,
 		.userns_fd = userns_fd,
 		.owner = place->base,
-		.mode = entry->mode};
+		.mode = entry->mode,
+		.quota = place->quota};
 	int r = lowers_put(place->lowers, entry->spec->guest, &layer, buf, err);
 
 	(void)snprintf(prefix, sizeof(prefix), "%d/", entry->cow);

@@ -11,6 +11,7 @@
 #include "sandbox/hide.h"
 #include "sandbox/idmap.h"
 #include "sandbox/lowers.h"
+#include "sandbox/quota.h"
 #include "spec/spec.h"
 #include "util/err.h"
 #include "util/jsonw.h"
@@ -42,6 +43,7 @@ struct mounts_place {
 	uint32_t base;
 	int plain_userns_fd; /* the sandbox's own, for maps like its own */
 	const struct lowers *lowers;
+	const struct quota *quota; /* NULL: no limit */
 };
 /* Makes them, attached nowhere. */
 int mounts_open(struct mounts *mounts, const struct mounts_place *place, struct err *err);

@@ -15,6 +15,7 @@
 #include "sandbox/idrange.h"
 #include "sandbox/kmount.h"
 #include "sandbox/layer.h"
+#include "sandbox/quota.h"
 #include "sandbox/sandbox.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -195,6 +196,27 @@ static void probe_disk(struct sandbox_probe *probe, const struct host *host)
 		probe->ok ? "" : ": make room (cloche gc), or name another folder with --state");
 }
 
+static void probe_quota(struct sandbox_probe *probe, const struct host *host)
+{
+	struct err err;
+
+	probe->ok = quota_probe(host->state_dir, &err) == 0;
+	say(probe, probe->ok,
+		probe->ok ? "--disk can limit what sandboxes keep in the state folder" : err.msg);
+}
+
+/* Without limits, too: what `cloche stats` can tell of a sandbox. */
+static void probe_counting(struct sandbox_probe *probe, const struct host *host)
+{
+	bool memory = cgroup_counts_always(CGROUP_MEMORY), pids = cgroup_counts_always(CGROUP_PIDS);
+
+	probe->ok = true; /* in part, at least */
+	(void)snprintf(probe->detail, sizeof(probe->detail),
+		"CPU time, resident memory, processes, disk, network%s%s",
+		memory ? "; memory and its peak" : "; memory as a whole only with --memory",
+		pids ? "; most threads at once" : "; most threads at once only with --pids");
+}
+
 static const struct {
 	const char *what;
 	bool required;
@@ -210,6 +232,8 @@ static const struct {
 	{"id mapping of /usr", true, probe_root_idmap},
 	{"id mapping of this folder", false, probe_cwd_idmap},
 	{"disk", false, probe_disk},
+	{"disk limit (quotas)", false, probe_quota},
+	{"measuring (stats)", false, probe_counting},
 };
 
 size_t sandbox_probe_host(

@@ -136,7 +136,8 @@ static int open_layer(const struct rootfs *rootfs, size_t i, const struct rootfs
 		.userns_fd = place->userns_fd,
 		.owner = place->owner,
 		.mode = 0755,
-		.throw_away = place->throw_away};
+		.throw_away = place->throw_away,
+		.quota = place->quota};
 	int r = lowers_put(place->lowers, rootfs->layers[i].guest, &layer, buf, err);
 
 	return r < 0 ? r : open_it(&layer, err);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "sandbox/lowers.h"
+#include "sandbox/quota.h"
 #include "spec/spec.h"
 #include "util/err.h"
 
@@ -40,6 +41,7 @@ struct rootfs_place {
 	int over_fd;    /* laid over the root's lower folder; -1: nothing */
 	uint32_t owner; /* host id of root inside */
 	bool throw_away;
+	const struct quota *quota; /* NULL: no limit */
 };
 /* Mounts layer number i. */
 int rootfs_open(

@@ -35,7 +35,8 @@ static struct sandbox *new_sandbox(const struct sandbox_config *config)
 
 	s->state_dir = mem_dup(config->state_dir);
 	pthread_mutex_init(&s->freeze_lock, NULL);
-	s->dir_fd = s->netns_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd = -1;
+	s->quota.dir_fd = s->dir_fd = s->netns_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd =
+		-1;
 	s->trust = TRUST_NONE;
 	s->range.lock_fd = s->cgroup.fd = s->rootfs.lock_fd = -1;
 	for (int i = 0; i < CGROUP_N_CONTROLLERS; i++)
@@ -147,6 +148,9 @@ static int plan(struct sandbox *s, const struct sandbox_config *config, struct e
 	if (s->dir_fd < 0)
 		return err_set(err, -errno, "open '%s': %m", config->dir);
 	r = idrange_open(&s->range, config->state_dir, config->id, err);
+	if (r == 0 && spec->disk_bytes)
+		r = quota_open(
+			&s->quota, s->dir_fd, config->state_dir, config->id, spec->disk_bytes, err);
 	if (r == 0)
 		r = mounts_plan(&s->mounts, spec, s->range.base, err);
 	if (r == 0)
@@ -213,7 +217,8 @@ static int open_layer(
 		.lowers = &s->lowers,
 		.over_fd = s->trust.fd,
 		.owner = s->range.base,
-		.throw_away = !config->spec->keep};
+		.throw_away = !config->spec->keep,
+		.quota = &s->quota};
 
 	return rootfs_open(&s->rootfs, i, &place, err);
 }
@@ -248,7 +253,8 @@ static int make_rest(
 	const struct mounts_place place = {.changes_dir = config->changes_dir,
 		.base = s->range.base,
 		.plain_userns_fd = s->ns.userns_fd,
-		.lowers = &s->lowers};
+		.lowers = &s->lowers,
+		.quota = &s->quota};
 	size_t n_layers = s->rootfs.n_layers - 1;
 	int r;
 
@@ -417,6 +423,7 @@ static void remove_folders(struct sandbox *s)
 	if (!s->keeps_layer)
 		(void)rootfs_remove(s->dir_fd);
 	idrange_close(&s->range, s->state_dir);
+	quota_close(&s->quota);
 	scoped_close(&s->dir_fd);
 }
 
@@ -443,10 +450,17 @@ int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct
 	int r = 0;
 
 	cgroup_clean(id, KILL_WAIT_MS);
-	if (fd >= 0)
+	if (fd >= 0) {
+		quota_clean(fd);
 		r = rootfs_remove(fd);
+	}
 	idrange_clean(state_dir, id);
 	return r < 0 ? err_set(err, r, "remove the layers in '%s': %m", dir) : 0;
+}
+
+int64_t sandbox_disk_held(const struct sandbox *s, bool *ret_is_full)
+{
+	return quota_held(&s->quota, ret_is_full);
 }
 
 static const char *v1_group(const struct sandbox *s, enum cgroup_controller which)

@@ -77,6 +77,9 @@ bool sandbox_is_frozen(struct sandbox *sandbox);
 
 /* What all of it has used. */
 void sandbox_read_usage(const struct sandbox *sandbox, struct gauge_group *ret);
+/* What its layers and change sets hold, and whether that is all that --disk lets them; GAUGE_UNKNOWN and false without
+ * that limit. */
+int64_t sandbox_disk_held(const struct sandbox *sandbox, bool *ret_is_full);
 /* Times that --pids refused a process; 0 without that limit. */
 int64_t sandbox_pids_refused(const struct sandbox *sandbox);
 

@@ -10,6 +10,7 @@
 #include "sandbox/lowers.h"
 #include "sandbox/mounts.h"
 #include "sandbox/ns.h"
+#include "sandbox/quota.h"
 #include "sandbox/rootfs.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/seccomp.h"
@@ -20,6 +21,7 @@ struct sandbox {
 	char *default_cwd;
 	int dir_fd;
 	struct idrange range;
+	struct quota quota;
 	struct cgroup cgroup;
 	int init_cgroup_fd;
 	uint64_t init_cgroup_id;

@@ -73,6 +73,7 @@ struct spec {
 	int64_t memory_bytes; /* 0: no limit of its own, here and below */
 	int64_t cpu_milli;    /* thousandths of a CPU */
 	int64_t pids_max;
+	int64_t disk_bytes;   /* of its layers and change sets together */
 	unsigned trace;       /* SPEC_TRACE_*; 0: off */
 	int64_t buffer_bytes; /* what the observer may hold in user space */
 	enum spec_on_loss on_loss;

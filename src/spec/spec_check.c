@@ -20,6 +20,7 @@
 #define BUFFER_MIN    (256LL << 10) /* the smallest ring */
 #define BUFFER_MAX    (4LL << 30)
 #define CPU_MILLI_MIN 10
+#define DISK_MIN      (1LL << 20) /* the folders of its layers alone are a part of that */
 #define PIDS_MIN      2           /* process 1 and a command */
 #define MOUNTS_MAX    (16u << 20) /* of /proc/self/mountinfo */
 
@@ -42,6 +43,8 @@ static int check_limits(const struct spec *spec, struct err *err)
 		return err_set(err, -EINVAL, "a limit below 0.01 CPUs is not possible: raise it");
 	if (spec->pids_max && spec->pids_max < PIDS_MIN)
 		return err_set(err, -EINVAL, "a limit below 2 processes starts nothing: raise it");
+	if (spec->disk_bytes && spec->disk_bytes < DISK_MIN)
+		return err_set(err, -EINVAL, "a disk limit below 1M holds nothing: raise it");
 	if (spec->buffer_bytes < BUFFER_MIN || spec->buffer_bytes > BUFFER_MAX)
 		return err_set(err, -EINVAL, "the trace buffer must lie between 256K and 4G");
 	return 0;

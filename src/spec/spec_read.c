@@ -218,6 +218,7 @@ static const struct spec_json_key spec_keys[] = {
 	{"memory_bytes", SPEC_JSON_SIZE, offsetof(struct spec, memory_bytes)},
 	{"cpus", SPEC_JSON_CALL, .read = read_cpus},
 	{"pids", SPEC_JSON_COUNT, offsetof(struct spec, pids_max)},
+	{"disk_bytes", SPEC_JSON_SIZE, offsetof(struct spec, disk_bytes)},
 	{"trace", SPEC_JSON_CALL, .read = read_trace},
 	{"on_loss", SPEC_JSON_CALL, .read = read_on_loss},
 	{"record_raw", SPEC_JSON_BOOL, offsetof(struct spec, record_raw)},

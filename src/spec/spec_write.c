@@ -96,6 +96,7 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	jsonw_key(&j, "cpus");
 	jsonw_real(&j, (double)spec->cpu_milli / 1000);
 	jsonw_kint(&j, "pids", spec->pids_max);
+	jsonw_kint(&j, "disk_bytes", spec->disk_bytes);
 	write_trace(&j, spec);
 	jsonw_ktext(&j, "on_loss", spec_on_loss_name(spec->on_loss));
 	jsonw_kbool(&j, "record_raw", spec->record_raw);

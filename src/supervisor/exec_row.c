@@ -115,6 +115,7 @@ static void set_outcome(struct event *ev, const struct exec_row *row)
 	event_set(ev, timed_out, row->timed_out);
 	event_set(ev, oom_killed, row->exit.oom_killed);
 	event_set(ev, pids_limited, row->pids_limited);
+	event_set(ev, disk_full, row->disk_full);
 	if (row->interrupted)
 		event_set(ev, interrupted, true);
 	if (row->n_left > 0)
@@ -172,6 +173,7 @@ void exec_row_answer(const struct exec_row *row, struct str *out)
 	jsonw_kbool(&j, "timed_out", row->timed_out);
 	jsonw_kbool(&j, "oom_killed", row->exit.oom_killed);
 	jsonw_kbool(&j, "pids_limited", row->pids_limited);
+	jsonw_kbool(&j, "disk_full", row->disk_full);
 	jsonw_kbool(&j, "interrupted", row->interrupted);
 	jsonw_kint(&j, "left_running", row->n_left);
 	jsonw_kint(&j, "duration_ms", (row->ended_ns - row->started_ns) / CLOCK_NS_PER_MS);

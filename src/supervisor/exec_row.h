@@ -17,6 +17,7 @@ struct exec_row {
 	char *failure; /* the words, where it did not come to the execve */
 	bool timed_out, interrupted, slice_complete;
 	bool pids_limited; /* a process was refused to the sandbox meanwhile */
+	bool disk_full;    /* it held meanwhile all that its disk limit lets it */
 	struct gauge_group used;
 	int n_left;                        /* processes still running */
 	const struct exec_stream *streams; /* two; the second unused with a terminal. NULL: none */

@@ -17,6 +17,8 @@ struct sample {
 	int64_t at_ns;
 	struct gauge_group group;
 	struct gauge_processes processes; /* with those that ended */
+	int64_t disk_bytes;
+	bool is_full;
 };
 
 struct metering {
@@ -29,6 +31,7 @@ struct metering {
 	struct sample last;
 	int64_t ended_read_bytes, ended_write_bytes; /* by execs that ended */
 	int64_t bytes_out, bytes_in;
+	int64_t times_full;
 };
 
 int64_t metering_interval_ms(int64_t ran_ns, unsigned n_quiet)
@@ -57,6 +60,7 @@ static void emit(struct supervisor *sup, const struct sample *sample)
 	METERING_SET(&ev, threads_peak, group->threads_peak);
 	METERING_SET(&ev, disk_read_bytes, processes->disk_read_bytes);
 	METERING_SET(&ev, disk_write_bytes, processes->disk_write_bytes);
+	METERING_SET(&ev, disk_bytes, sample->disk_bytes);
 	if (sup->network) {
 		event_set(&ev, bytes_out, sup->metering->bytes_out);
 		event_set(&ev, bytes_in, sup->metering->bytes_in);
@@ -86,6 +90,7 @@ static void measure(const struct supervisor *sup, struct sample *sample)
 	if (!gauge_counts_disk())
 		sample->processes.disk_read_bytes = sample->processes.disk_write_bytes =
 			GAUGE_UNKNOWN;
+	sample->disk_bytes = sandbox_disk_held(sup->sandbox, &sample->is_full);
 	sandbox_read_usage(sup->sandbox, &sample->group);
 	for (size_t i = 0; i < sup->n_execs; i++)
 		running_add_processes(sup->execs[i], &left, &sample->processes);
@@ -123,6 +128,7 @@ static void take_sample(struct supervisor *sup)
 	struct sample sample;
 
 	measure(sup, &sample);
+	metering->times_full += sample.is_full;
 	metering->n_quiet = is_quiet(&metering->last, &sample) ? metering->n_quiet + 1 : 0;
 	if (metering->has_ended || metering->n_quiet == 0) {
 		emit(sup, &sample);
@@ -205,6 +211,11 @@ void metering_finish(struct supervisor *sup)
 	if (metering->is_dirty)
 		take_sample(sup);
 	disarm(metering);
+}
+
+int64_t metering_times_full(const struct supervisor *sup)
+{
+	return sup->metering->times_full;
 }
 
 void metering_add_network(struct supervisor *sup, int64_t bytes_out, int64_t bytes_in)

@@ -21,6 +21,8 @@ void metering_end_exec(struct supervisor *sup, const struct sandbox_exit *exit);
 /* All has ended: what was used since the last sample. */
 void metering_finish(struct supervisor *sup);
 
+/* Samples at which the disk limit was reached: one more than before says that it was meanwhile. */
+int64_t metering_times_full(const struct supervisor *sup);
 /* Of a flow that ended. */
 void metering_add_network(struct supervisor *sup, int64_t bytes_out, int64_t bytes_in);
 

@@ -34,7 +34,7 @@ struct running {
 	struct loop_io *exit_io, *status_io;
 	struct loop_timer *timeout, *deadline;
 	struct exec_row row;
-	int64_t pids_refused; /* in the whole sandbox, before it began */
+	int64_t pids_refused, times_full; /* in the whole sandbox, before it began */
 	bool is_over;
 };
 
@@ -174,6 +174,8 @@ static void finish(struct running *running)
 	running->row.n_left = sandbox_exec_n_left(running->box);
 	sandbox_exec_read_usage(running->box, &running->row.used);
 	running->row.pids_limited = sandbox_pids_refused(sup->sandbox) > running->pids_refused;
+	(void)sandbox_disk_held(sup->sandbox, &running->row.disk_full);
+	running->row.disk_full |= metering_times_full(sup) > running->times_full;
 	running->row.slice_complete = network_settle(sup);
 	running->row.slice_complete &= tracing_settle(sup);
 	metering_end_exec(sup, &running->row.exit);
@@ -344,6 +346,7 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 	network_add_exec(sup, sandbox_exec_cgroup_id(running->box), running->id);
 	running->row.id = sup->next_row++;
 	running->pids_refused = sandbox_pids_refused(sup->sandbox);
+	running->times_full = metering_times_full(sup);
 	exec_row_start(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	r = sandbox_exec_start(running->box, err);

@@ -199,6 +199,7 @@ static struct spec *full_spec(void)
 	spec_add_label(spec, "k", "1");
 	spec_add_label(spec, "k", "2");
 	spec->memory_bytes = 512LL << 20;
+	spec->disk_bytes = 3LL << 30;
 	spec->cpu_milli = 1501;
 	spec->pids_max = 256;
 	spec->trace = SPEC_TRACE_FILES;
