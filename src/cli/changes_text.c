@@ -16,8 +16,7 @@ static const struct {
 	{"mode_changed", "m", VIEW_YELLOW},
 };
 
-/* The bytes of a member, exact where they are no text. */
-static void get_bytes(const json_t *object, const char *key, struct str *out)
+void changes_text_bytes(const json_t *object, const char *key, struct str *out)
 {
 	scoped_str struct str b64_key = {0};
 	const char *b64;
@@ -37,7 +36,7 @@ static void add_path(struct str *out, const json_t *object, const char *key, con
 	scoped_str struct str path = {0};
 	size_t len = strlen(root);
 
-	get_bytes(object, key, &path);
+	changes_text_bytes(object, key, &path);
 	if (len > 1 && path.len > len && memcmp(path.p, root, len) == 0 && path.p[len] == '/')
 		log_add_escaped(
 			out, (struct slice){.p = path.p + len + 1, .len = path.len - len - 1});
@@ -63,9 +62,9 @@ static void add_details(struct str *out, const json_t *change)
 	if (type && strcmp(type, "link") == 0) {
 		scoped_str struct str target = {0};
 
-		get_bytes(change, "target", &target);
+		changes_text_bytes(change, "target", &target);
 		if (target.len == 0)
-			get_bytes(change, "target_before", &target);
+			changes_text_bytes(change, "target_before", &target);
 		str_puts(out, " -> ");
 		log_add_escaped(out, str_slice(&target));
 	} else if (type) {
@@ -80,10 +79,41 @@ static void add_details(struct str *out, const json_t *change)
 		str_puts(out, "  attributes");
 	if (json_is_true(json_object_get(change, "capabilities")))
 		str_puts(out, "  with capabilities");
+	if (json_is_true(json_object_get(change, "unsure")))
+		str_puts(out, "  (perhaps the same: nobody had read it before)");
+	if (json_is_true(json_object_get(change, "before_by_others")))
+		str_puts(out, "  (others had changed it before)");
+	if (json_is_true(json_object_get(change, "after_by_others")))
+		str_puts(out, "  (others changed it later)");
 }
 
-static size_t add_kinds(
-	struct str *out, const struct view_style *style, const json_t *root, const char *name)
+static void add_words(struct str *out, const json_t *change, const char *key)
+{
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach(json_object_get(change, key), i, word)
+	{
+		const json_t *line = json_object_get(word, "line");
+
+		str_puts(out, i ? ", " : "      by ");
+		log_add_escaped(out, slice_of(json_string_value(line ? line : word)));
+	}
+	if (i > 0)
+		str_putc(out, '\n');
+}
+
+/* Commands say most, then programs, then execs. */
+static void add_who(struct str *out, const json_t *change)
+{
+	static const char *const keys[] = {"commands", "programs", "execs"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		add_words(out, change, keys[i]);
+}
+
+static size_t add_kinds(struct str *out, const struct view_style *style, const json_t *root,
+	const char *name, bool verbose)
 {
 	size_t n = 0;
 
@@ -103,6 +133,8 @@ static size_t add_kinds(
 			add_path(out, change, "path", name);
 			add_details(out, change);
 			str_putc(out, '\n');
+			if (verbose)
+				add_who(out, change);
 			n++;
 		}
 	}
@@ -125,7 +157,7 @@ static size_t add_skipped(struct str *out, const json_t *root, const char *name)
 	{
 		scoped_str struct str path = {0};
 
-		get_bytes(folder, "path", &path);
+		changes_text_bytes(folder, "path", &path);
 		str_puts(out, "  ");
 		add_path(out, folder, "path", name);
 		str_printf(out, ": %lld changed",
@@ -162,26 +194,67 @@ static void add_notes(struct str *out, const struct view_style *style, const jso
 	}
 }
 
-void changes_text_add(struct str *out, const struct view_style *style, const json_t *root)
+/* What part of a run touched and is as it was at the end of the whole. */
+static void add_touched(struct str *out, const json_t *root, const char *name)
 {
+	const json_t *touched = json_object_get(root, "touched"), *one, *word;
+	size_t i, k;
+
+	json_array_foreach(touched, i, one)
+	{
+		str_puts(out, "  . ");
+		add_path(out, one, "path", name);
+		json_array_foreach(json_object_get(one, "did"), k, word)
+		{
+			str_puts(out, k ? ", " : "  (");
+			log_add_escaped(out, slice_of(json_string_value(word)));
+		}
+		str_puts(out, k ? "; no change in the end)\n" : "\n");
+	}
+	if (json_object_get(root, "touched_cut"))
+		str_printf(out, "  ... and %lld more\n",
+			(long long)json_integer_value(json_object_get(root, "touched_cut")));
+}
+
+static void add_head(struct str *out, const json_t *root, const char *name, bool is_empty)
+{
+	log_add_escaped(out, slice_of(name));
+	if (json_object_get(root, "files"))
+		str_printf(out, ": %lld of the agent's own",
+			(long long)json_integer_value(json_object_get(root, "files")));
+	else if (is_empty && !json_string_value(json_object_get(root, "unread")))
+		str_puts(out, " unchanged");
+	else if (json_is_true(json_object_get(root, "rw")))
+		str_puts(out, " (rw: this is in the host's folder already)");
+	if (json_is_false(json_object_get(root, "pending")))
+		str_puts(out, " (as it was at the end: nothing of it is pending)");
+	str_putc(out, '\n');
+}
+
+void changes_text_add(
+	struct str *out, const struct view_style *style, const json_t *root, bool verbose)
+{
+	bool is_rw = json_is_true(json_object_get(root, "rw"));
 	scoped_str struct str name = {0}, body = {0};
 	const char *unread = json_string_value(json_object_get(root, "unread"));
 	size_t n;
 
-	get_bytes(root, "root", &name);
-	n = add_kinds(&body, style, root, name.p) + add_skipped(&body, root, name.p);
-	log_add_escaped(out, str_slice(&name));
-	if (json_object_get(root, "files"))
-		str_printf(out, ": %lld of the agent's own",
-			(long long)json_integer_value(json_object_get(root, "files")));
-	else if (n == 0 && !unread)
-		str_puts(out, " unchanged");
-	if (json_is_false(json_object_get(root, "pending")))
-		str_puts(out, " (as it was at the end: nothing of it is pending)");
-	str_putc(out, '\n');
+	changes_text_bytes(root, "root", &name);
+	n = add_kinds(&body, style, root, name.p, verbose) + add_skipped(&body, root, name.p);
+	add_head(out, root, name.p, n == 0);
+	/* There is nothing to hold back any more: said before anything else. */
+	if (is_rw)
+		add_notes(out, style, root, name.p, "runs_on_host",
+			"REVIEW in place, the host will run:");
 	str_add(out, body.p, body.len);
-	add_notes(out, style, root, name.p, "runs_on_host", "REVIEW runs on the host:");
-	add_notes(out, style, root, name.p, "host_changed", "REVIEW the host changed it too:");
+	if (!is_rw)
+		add_notes(out, style, root, name.p, "runs_on_host", "REVIEW runs on the host:");
+	add_notes(out, style, root, name.p, "host_changed",
+		is_rw ? "not by the sandbox, as far as was seen:"
+		      : "REVIEW the host changed it too:");
+	add_touched(out, root, name.p);
+	if (verbose && n > 0 && json_is_false(json_object_get(root, "traced")))
+		str_puts(out, "  who made them is not known: files were not watched\n");
 	if (unread) {
 		str_puts(out, "  not all could be read: ");
 		log_add_escaped(out, slice_of(unread));

@@ -135,6 +135,11 @@ const struct option create_options_box[] = {
 	{"mount", 'm', "HOST:GUEST:MODE",
 		"show a folder: ro, rw, or cow (changes are kept apart until applied)", OPTION_CALL,
 		.set = set_mount},
+	{"full", 0, NULL,
+		"read all that is mounted rw before the first command, so that `cloche changes` "
+		"knows "
+		"each file's content of before",
+		OPTION_ON, offsetof(struct spec, full)},
 	{"hide", 0, "PATTERN",
 		"deny files of this name below mounts (more than .env*, .ssh, .aws, .gnupg, "
 		".netrc and their like; an empty one clears that list)",

@@ -17,11 +17,6 @@
 #include "manifest/discard.h"
 #include "util/fdio.h"
 #include "util/mem.h"
-#include "view/file_table.h"
-
-struct pending_writers {
-	struct file_table *table;
-};
 
 /* Somebody answers: the socket's name alone may stay a moment longer than the sandbox. */
 static bool is_alive(const struct cli *cli, const char *id)
@@ -98,68 +93,8 @@ void pending_done(struct pending *pending)
 	changes_list_done(&pending->list);
 	change_set_free(pending->set);
 	pending->set = NULL;
-	if (pending->writers)
-		file_table_free(pending->writers->table);
-	free(pending->writers);
-	pending->writers = NULL;
 	scoped_close(&pending->lock_fd);
 	pending->lock_fd = -1;
-}
-
-static size_t find_processes(void *data, struct slice path, int64_t *ret, size_t max)
-{
-	const struct pending_writers *w = data;
-	const struct file_entry *e = file_table_find(w->table, path);
-	size_t n = e && e->processes.n < max ? e->processes.n : max;
-
-	if (!e || n == 0)
-		return 0;
-	memcpy(ret, e->processes.ids, n * sizeof(*ret));
-	return n;
-}
-
-static size_t find_execs(void *data, struct slice path, struct slice *ret, size_t max)
-{
-	const struct pending_writers *w = data;
-	const struct file_entry *e = file_table_find(w->table, path);
-	size_t n = 0;
-
-	for (; e && n < max && n < e->execs.n; n++)
-		ret[n] = file_table_execs(w->table)[e->execs.ids[n]];
-	return n;
-}
-
-/* Who only looked at a file did not change it. */
-static bool writes(const struct event *ev)
-{
-	if (event_has(ev, result) && ev->result != 0)
-		return false;
-	return ev->kind != EVENT_FILE_OPEN || !slice_is(ev->access, "read") ||
-	       (event_has(ev, created) && ev->created) || (event_has(ev, truncate) && ev->truncate);
-}
-
-int pending_join(const struct cli *cli, struct pending *pending, struct err *err)
-{
-	static const struct view_filter all = {.noise = true, .internal = true};
-	struct changes_writers writers = {.processes = find_processes, .execs = find_execs};
-	scoped(reader) struct reader *reader = NULL;
-	const struct event *ev;
-	int r = records_open(cli, pending->id, &reader, err);
-
-	if (r < 0)
-		return r;
-	pending->writers = new0(struct pending_writers);
-	pending->writers->table = file_table_new(&all);
-	while ((r = reader_next(reader, &ev, err)) == 1)
-		if (writes(ev))
-			file_table_add(pending->writers->table, ev);
-	if (r < 0)
-		return r;
-	(void)file_table_settle(pending->writers->table);
-	writers.data = pending->writers;
-	for (size_t i = 0; i < pending->list.n; i++)
-		changes_join(pending->list.roots[i], &writers);
-	return 0;
 }
 
 static bool names_something(const struct changes *changes, const char *path)

@@ -14,8 +14,7 @@ struct pending {
 	struct change_set *set; /* NULL: there is none any more, or it is not for us to read */
 	struct changes_list
 		list; /* its cow mounts, and the root's own folders while they are there */
-	struct pending_writers *writers; /* who wrote what, once joined */
-	bool is_live;                    /* the sandbox still runs */
+	bool is_live; /* the sandbox still runs */
 	int lock_fd;
 };
 
@@ -28,9 +27,6 @@ int pending_lock(const char *dir, int *ret_fd, struct err *err);
 int pending_open(const struct cli *cli, const char *name, bool to_write, struct pending *ret,
 	struct err *err);
 void pending_done(struct pending *pending);
-
-/* Adds who wrote what from the record's events. */
-int pending_join(const struct cli *cli, struct pending *pending, struct err *err);
 
 /* Paths as a user gives them (NULL-free list of n; 0: all), sorted by the mount they lie in. */
 struct pending_paths {

@@ -6,16 +6,39 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include "cli/changes_join.h"
 #include "cli/changes_text.h"
 #include "cli/fold.h"
+#include "cli/option.h"
 #include "cli/pending.h"
 #include "cli/records.h"
 #include "cli/verb.h"
 #include "manifest/changes_json.h"
+#include "manifest/changes_rw.h"
 #include "record/record.h"
+#include "util/clock.h"
 #include "util/fdio.h"
 
 #define STORED_MAX (256 << 20)
+
+struct options {
+	struct changes_part part;
+	bool full, verbose;
+};
+
+static const struct option table[] = {
+	{"exec", 0, "EX[,EX...]", "only what these execs touched (ids or their beginnings)",
+		OPTION_TEXT, offsetof(struct options, part.execs)},
+	{"since", 0, "WHEN", "only what was touched from here on: as for the views", OPTION_TEXT,
+		offsetof(struct options, part.since)},
+	{"until", 0, "WHEN", "up to here", OPTION_TEXT, offsetof(struct options, part.until)},
+	{"full", 0, NULL, "read every file of rw mounts, whatever its times say", OPTION_ON,
+		offsetof(struct options, full)},
+	{"verbose", 'v', NULL, "also the commands, programs and execs that made each change",
+		OPTION_ON, offsetof(struct options, verbose)},
+	{NULL},
+};
+static const struct option_group groups[] = {{"Options", table}, {NULL}};
 
 /* Empty where the record has none (yet). */
 static int read_stored(const struct cli *cli, const char *id, json_t **ret_list, struct err *err)
@@ -77,18 +100,50 @@ static void add_stored(json_t *list, json_t *stored, bool is_settled)
 	}
 }
 
-static int collect(
-	const struct cli *cli, struct pending *pending, json_t **ret_list, struct err *err)
+static enum rw_touch find_touch(void *data, struct slice path)
+{
+	static const enum rw_touch of[] = {
+		[FILE_TOUCH_NONE] = RW_UNTOUCHED,
+		[FILE_TOUCH_RIGHTS] = RW_TOUCHED,
+		[FILE_TOUCH_CONTENT] = RW_WRITTEN,
+		[FILE_TOUCH_UNKNOWN] = RW_UNKNOWN,
+	};
+
+	return of[file_touched_find(data, path)];
+}
+
+static bool next_touched(void *data, size_t *i, struct slice *ret_path)
+{
+	return file_touched_next(data, i, ret_path);
+}
+
+/* What was mounted rw, as it is now; once the run's end is in the record, that is what counts. */
+static void read_rw(
+	struct pending *pending, const struct changes_trace *trace, const struct options *o)
+{
+	const struct rw_seen seen = {.touch = find_touch,
+		.next = next_touched,
+		.data = (void *)changes_trace_touched(trace)};
+	struct changes_rw_options rw = {
+		.full = o->full, .seen = changes_trace_has_files(trace) ? &seen : NULL};
+
+	changes_rw_read_all(pending->set, &rw, &pending->list);
+}
+
+static int collect(const struct cli *cli, struct pending *pending, const struct options *o,
+	const struct changes_trace *trace, json_t **ret_list, struct err *err)
 {
 	json_t *stored = NULL, *list = NULL;
-	int r = pending->set ? pending_join(cli, pending, err) : 0;
+	int r = read_stored(cli, pending->id, &stored, err);
 
+	if (r == 0 && pending->set && (pending->is_live || json_array_size(stored) == 0))
+		read_rw(pending, trace, o);
 	if (r == 0)
 		r = read_live(pending, &list, err);
 	if (r == 0)
-		r = read_stored(cli, pending->id, &stored, err);
-	if (r == 0)
 		add_stored(list, stored, geteuid() == 0 && !pending->set);
+	for (size_t i = 0; r == 0 && i < json_array_size(list); i++)
+		changes_join(trace, json_array_get(list, i));
 	json_decref(stored);
 	if (r < 0) {
 		json_decref(list);
@@ -98,16 +153,16 @@ static int collect(
 	return 0;
 }
 
-static void add_text(const struct cli *cli, const json_t *list, struct str *out)
+static void add_text(const struct cli *cli, const json_t *list, bool verbose, struct str *out)
 {
 	struct view_style style = cli_style(cli);
 	const json_t *root;
 	size_t i;
 
-	json_array_foreach(list, i, root) changes_text_add(out, &style, root);
+	json_array_foreach(list, i, root) changes_text_add(out, &style, root, verbose);
 }
 
-static int print(const struct cli *cli, const json_t *list, struct err *err)
+static int print(const struct cli *cli, const json_t *list, bool verbose, struct err *err)
 {
 	scoped_str struct str out = {0};
 	char *json = json_dumps(list, JSON_COMPACT);
@@ -120,29 +175,66 @@ static int print(const struct cli *cli, const json_t *list, struct err *err)
 	else if (cli->json)
 		str_printf(&out, "%s\n", json);
 	else
-		add_text(cli, list, &out);
+		add_text(cli, list, verbose, &out);
 	free(json);
 	return r < 0 ? r : cli_print(&out, err);
 }
 
+static int read_trace(const struct cli *cli, const char *id, const struct options *o,
+	struct changes_trace **ret_trace, struct err *err)
+{
+	int r = changes_trace_read(cli, id, &o->part, ret_trace, err);
+
+	if (r < 0)
+		return r;
+	if (changes_trace_is_part(*ret_trace) && !changes_trace_has_files(*ret_trace))
+		return err_set(err, -ENODATA,
+			"files were not watched in sandbox %s: which part of the run changed what "
+			"is not known",
+			id);
+	return 0;
+}
+
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
+	const struct options *o = options;
+	scoped(changes_trace) struct changes_trace *trace = NULL;
 	struct pending pending;
 	json_t *list = NULL;
 	int r = pending_open(cli, args[0], false, &pending, err);
 
-	(void)options;
 	(void)n_args;
 	if (r == 0)
-		r = collect(cli, &pending, &list, err);
+		r = read_trace(cli, pending.id, o, &trace, err);
+	if (r == 0)
+		r = collect(cli, &pending, o, trace, &list, err);
 	if (r == 0 && json_array_size(list) == 0 && geteuid() != 0)
 		r = err_set(err, -EPERM,
 			"what changed is known at the end of a run: until then, ask with sudo");
 	if (r == 0)
-		r = print(cli, list, err);
+		r = print(cli, list, o->verbose, err);
 	json_decref(list);
 	pending_done(&pending);
 	return r;
+}
+
+static int check(void *options, char **args, size_t n_args, struct err *err)
+{
+	const struct options *o = options;
+	const char *const bounds[] = {o->part.since, o->part.until};
+
+	(void)args;
+	(void)n_args;
+	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+		struct view_bound bound;
+		int r = bounds[i] ? view_filter_parse_bound(
+					    bounds[i], 0, clock_wall_ms(), &bound, err)
+		                  : 0;
+
+		if (r < 0)
+			return err_wrap(err, r, "option '--%s'", i ? "until" : "since");
+	}
+	return 0;
 }
 
 const struct verb verb_changes = {
@@ -152,8 +244,14 @@ const struct verb verb_changes = {
 	.help = "the files that a sandbox changed, by content",
 	.text = "A added, D removed, M changed, R renamed, m mode or owner only. .git and "
 		"node_modules\n"
-		"are counted, not listed. `cloche apply` takes the changes over.",
+		"are counted, not listed. `cloche apply` takes the changes of cow mounts over; "
+		"those "
+		"of\n"
+		"rw mounts are in the host's folders already.",
+	.groups = groups,
+	.options_size = sizeof(struct options),
 	.min_args = 1,
 	.max_args = 1,
+	.check = check,
 	.run = run,
 };

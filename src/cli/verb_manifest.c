@@ -152,7 +152,7 @@ static int add_differences(
 	object = json_loadb(text.p, text.len, 0, &why);
 	if (!object)
 		return err_set(err, -EBADMSG, "list of differences: %s", why.text);
-	changes_text_add(&job->out, &style, object);
+	changes_text_add(&job->out, &style, object, false);
 	json_decref(object);
 	return 0;
 }

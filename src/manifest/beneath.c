@@ -11,6 +11,8 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
+#define PATH_STEP 4000 /* bytes of a path that one look-up takes: the kernel's limit is 4,096 */
+
 int beneath_open(int dirfd, const char *path, int flags)
 {
 	struct open_how how = {
@@ -24,6 +26,26 @@ int beneath_open(int dirfd, const char *path, int flags)
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 	} while (fd < 0 && (errno == EINTR || errno == EAGAIN));
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int beneath_open_folder(int root_fd, const char *path)
+{
+	scoped_fd int at = -1;
+
+	if (!*path)
+		return beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY);
+	while (strlen(path) > PATH_STEP) {
+		const char *end = memrchr(path, '/', PATH_STEP);
+		scoped_mem char *step = mem_copy(path, (size_t)(end - path));
+		int next = beneath_open(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY);
+
+		if (next < 0)
+			return next;
+		scoped_close(&at);
+		at = next;
+		path = end + 1;
+	}
+	return beneath_open(at < 0 ? root_fd : at, path, O_RDONLY | O_DIRECTORY);
 }
 
 int beneath_open_parent(int dirfd, const char *path, const char **ret_name)

@@ -52,6 +52,11 @@ void change_set_free(struct change_set *set)
 		return;
 	for (size_t i = 0; i < set->n_layers; i++)
 		layer_done(&set->layers[i]);
+	for (size_t i = 0; i < set->n_rws; i++) {
+		layer_done(&set->rws[i].place);
+		free(set->rws[i].before);
+	}
+	free(set->rws);
 	free(set->layers);
 	journal_free(set->journal);
 	free(set->dir);
@@ -86,10 +91,25 @@ static bool get_map(const json_t *lines, struct change_set_map *map)
 	return true;
 }
 
-static int add_layer(struct change_set *set, const json_t *object, const char *lower_key, int n)
+static int read_owner(
+	const struct change_set *set, const json_t *object, struct change_layer *layer)
 {
 	int64_t uid = get_int(object, "owner_uid", 0), gid = get_int(object, "owner_gid", 0);
 	int64_t base = set->id_base;
+
+	if (uid < 0 || uid > UINT32_MAX || gid < 0 || gid > UINT32_MAX || base < 0 ||
+		base > UINT32_MAX ||
+		!get_map(json_object_get(object, "uid_map"), &layer->uid_map) ||
+		!get_map(json_object_get(object, "gid_map"), &layer->gid_map))
+		return -EBADMSG;
+	layer->owner_uid = (uid_t)uid;
+	layer->owner_gid = (gid_t)gid;
+	layer->id_base = (uint32_t)base;
+	return 0;
+}
+
+static int add_layer(struct change_set *set, const json_t *object, const char *lower_key, int n)
+{
 	struct change_layer *layer;
 	char *upper;
 
@@ -112,15 +132,26 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 		layer->upper = upper;
 	}
 	if (!layer->guest || !layer->lower || !layer->upper || layer->guest[0] != '/' ||
-		layer->lower[0] != '/' || uid < 0 || uid > UINT32_MAX || gid < 0 ||
-		gid > UINT32_MAX || base < 0 || base > UINT32_MAX ||
-		!get_map(json_object_get(object, "uid_map"), &layer->uid_map) ||
-		!get_map(json_object_get(object, "gid_map"), &layer->gid_map))
+		layer->lower[0] != '/')
 		return -EBADMSG;
-	layer->owner_uid = (uid_t)uid;
-	layer->owner_gid = (gid_t)gid;
-	layer->id_base = (uint32_t)base;
-	return 0;
+	return read_owner(set, object, layer);
+}
+
+static int add_rw(struct change_set *set, const json_t *object)
+{
+	struct change_rw *rw;
+
+	if (set->n_rws >= CHANGE_SET_LAYERS_MAX)
+		return -E2BIG;
+	set->rws = mem_grow(set->rws, set->n_rws + 1, sizeof(*set->rws));
+	rw = &set->rws[set->n_rws++];
+	*rw = (struct change_rw){.place = {.n = -1}, .before = get_bytes(object, "before")};
+	rw->place.guest = get_bytes(object, "guest");
+	rw->place.lower = get_bytes(object, "host");
+	if (!rw->place.guest || !rw->place.lower || rw->place.guest[0] != '/' ||
+		rw->place.lower[0] != '/' || !rw->before || strchr(rw->before, '/'))
+		return -EBADMSG;
+	return read_owner(set, object, &rw->place);
 }
 
 static int add_layers(struct change_set *set, const json_t *root)
@@ -144,6 +175,12 @@ static int add_layers(struct change_set *set, const json_t *root)
 	json_array_foreach(own, i, object)
 	{
 		r = add_layer(set, object, "lower", -1);
+		if (r < 0)
+			return r;
+	}
+	json_array_foreach(json_object_get(root, "rw"), i, object)
+	{
+		r = add_rw(set, object);
 		if (r < 0)
 			return r;
 	}

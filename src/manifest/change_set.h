@@ -41,10 +41,18 @@ struct change_layer {
 	struct change_set_map uid_map, gid_map;
 };
 
+/* A folder or file that was mounted rw: what it was is in a snapshot. */
+struct change_rw {
+	struct change_layer place; /* without an upper */
+	char *before;              /* name of the snapshot, in the set's folder */
+};
+
 struct change_set {
 	char *dir;
 	struct change_layer *layers; /* mounts first, in their order */
 	size_t n_layers;
+	struct change_rw *rws;
+	size_t n_rws;
 	int64_t created_ns; /* wall clock when the sandbox was made: what changed below later, the host changed */
 	int64_t id_base;
 	struct journal *journal;

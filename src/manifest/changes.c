@@ -18,7 +18,6 @@
 #include "util/path.h"
 
 #define PACKAGE_MAX (1 << 20) /* bytes of a package.json that are looked at */
-#define WRITERS_MAX 64        /* names of processes or execs kept for one path */
 
 static void side_done(struct change_side *side)
 {
@@ -30,8 +29,6 @@ static void change_done(struct change *c)
 	free(c->path);
 	free(c->from);
 	free(c->data);
-	free(c->processes);
-	free(c->execs);
 	side_done(&c->before);
 	side_done(&c->after);
 }
@@ -140,6 +137,13 @@ static bool goes_without_saying(const struct changes *changes, size_t i)
 			return true;
 	}
 	return false;
+}
+
+void changes_mark_quiet(struct changes *changes)
+{
+	for (size_t i = 0; i < changes->n_items; i++)
+		if (goes_without_saying(changes, i))
+			changes->items[i].flags |= CHANGE_QUIET;
 }
 
 static int read_package(int dirfd, const char *path, struct str *out)
@@ -276,15 +280,13 @@ int changes_read(const struct change_set *set, const struct changes_query *query
 		if (changes->items[i].kind != CHANGE_NONE)
 			finish_one(set, query->layer, &changes->items[i]);
 	changes_sort(changes);
-	for (size_t i = 0; i < changes->n_items; i++)
-		if (goes_without_saying(changes, i))
-			changes->items[i].flags |= CHANGE_QUIET;
+	changes_mark_quiet(changes);
 	cut_paths(changes, query->below);
 	*ret_changes = take(&changes);
 	return 0;
 }
 
-static void list_add(struct changes_list *list, struct changes *changes)
+void changes_list_add(struct changes_list *list, struct changes *changes)
 {
 	list->roots = mem_grow(list->roots, list->n + 1, sizeof(void *));
 	list->roots[list->n++] = changes;
@@ -300,7 +302,7 @@ static struct changes *read_into(
 		changes = changes_new(query);
 		changes->unread = mem_dup(err.msg);
 	}
-	list_add(list, changes);
+	changes_list_add(list, changes);
 	return changes;
 }
 
@@ -399,28 +401,4 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 		}
 	}
 	return 0;
-}
-
-static void join_one(struct change *c, const struct changes_writers *w, struct slice path)
-{
-	int64_t processes[WRITERS_MAX];
-	struct slice execs[WRITERS_MAX];
-
-	c->n_processes = w->processes(w->data, path, processes, WRITERS_MAX);
-	c->n_execs = w->execs(w->data, path, execs, WRITERS_MAX);
-	free(c->processes);
-	free(c->execs);
-	c->processes = mem_copy(processes, c->n_processes * sizeof(*processes));
-	c->execs = mem_copy(execs, c->n_execs * sizeof(*execs));
-}
-
-void changes_join(struct changes *changes, const struct changes_writers *writers)
-{
-	for (size_t i = 0; i < changes->n_items; i++) {
-		scoped_str struct str path = {0};
-
-		path_resolve(slice_of(changes->root),
-			slice_of(changes_shown_path(&changes->items[i])), &path);
-		join_one(&changes->items[i], writers, str_slice(&path));
-	}
 }

@@ -38,6 +38,8 @@ enum change_kind {
 #define CHANGE_REPLACED     64u  /* REMOVED: something of another type stands at its path now */
 #define CHANGE_LOST         256u /* its data was below and is not there any more */
 #define CHANGE_UNREAD       128u /* a hash is missing: too large, or it could not be read */
+#define CHANGE_UNSURE \
+	512u /* CHANGED, RENAMED in an rw folder: it may hold what it held, which nobody had read */
 
 /* A file on one side. */
 struct change_side {
@@ -62,15 +64,13 @@ struct change {
 	struct change_side before, after;
 	char state[DIGEST_HEX_SIZE]; /* of the upper's side, for the journal */
 	size_t skipped_len;          /* SKIPPED: this much of path is the skipped folder */
-	int64_t *processes;          /* who wrote it: changes_join() */
-	struct slice *execs;         /* borrowed from there */
-	size_t n_processes, n_execs;
 };
 
 struct changes {
 	char *root;                       /* absolute, inside */
 	int n;                            /* mount number, -1 for the root's own layers */
 	bool cow;                         /* can be applied */
+	bool rw;                          /* written through: the changes are the host's already */
 	const struct change_layer *layer; /* borrowed from the set */
 	struct change *items;             /* in path order */
 	size_t n_items;
@@ -104,19 +104,12 @@ void changes_list_done(struct changes_list *list);
  * is not taken for a change. Call once, at the end of a run. */
 int changes_keep_seen(struct change_set *set, const struct changes_list *list);
 
-/* Who wrote a path (absolute, inside): fills up to max and returns how many. Slices must live as long
- * as the changes. */
-struct changes_writers {
-	size_t (*processes)(void *data, struct slice path, int64_t *ret, size_t max);
-	size_t (*execs)(void *data, struct slice path, struct slice *ret, size_t max);
-	void *data;
-};
-void changes_join(struct changes *changes, const struct changes_writers *writers);
-
 /* For those who build lists. */
 struct change *changes_add(
 	struct changes *changes, enum change_kind kind, char *path); /* takes path */
 void changes_sort(struct changes *changes);
+void changes_mark_quiet(struct changes *changes);                          /* sorted */
+void changes_list_add(struct changes_list *list, struct changes *changes); /* takes it */
 /* Why the host would run it (runs_on_host.h), or NULL. CHANGE_RUNS_ON_HOST also looks into a package.json. */
 const char *changes_runs_on_host(const struct change *change);
 /* Its data lies below at another place than the one it is compared with. */

@@ -35,9 +35,12 @@ static uint32_t inner_below(
 	return inner < CHANGE_SET_ID_RANGE ? inner : OTHER_ID;
 }
 
-static uint32_t inner_above(const struct changes *changes, uint32_t id)
+static uint32_t inner_above(
+	const struct changes *changes, const struct change_set_map *map, uint32_t id)
 {
-	uint32_t inner = id - changes->layer->id_base;
+	/* Written through: both sides are the host's own files. */
+	uint32_t inner = changes->rw ? change_set_inner_id(changes->layer, map, id)
+	                             : id - changes->layer->id_base;
 
 	return inner < CHANGE_SET_ID_RANGE ? inner : OTHER_ID;
 }
@@ -82,8 +85,8 @@ static void write_rights(struct jsonw *j, const struct changes *changes, const s
 
 		manifest_write_owner(j, "owner_before", inner_below(changes, &l->uid_map, a->uid),
 			inner_below(changes, &l->gid_map, a->gid));
-		manifest_write_owner(
-			j, "owner", inner_above(changes, b->uid), inner_above(changes, b->gid));
+		manifest_write_owner(j, "owner", inner_above(changes, &l->uid_map, b->uid),
+			inner_above(changes, &l->gid_map, b->gid));
 	}
 	if (c->flags & CHANGE_ATTRIBUTES)
 		jsonw_kbool(j, "attributes", true);
@@ -103,12 +106,11 @@ static void write_change(struct jsonw *j, const struct changes *changes, const s
 	write_rights(j, changes, c);
 	if (c->flags & CHANGE_UNREAD)
 		jsonw_kbool(j, "unread", true);
-	jsonw_klist(j, "execs", c->execs, c->n_execs);
-	jsonw_key(j, "processes");
-	jsonw_array(j);
-	for (size_t i = 0; i < c->n_processes; i++)
-		jsonw_int(j, c->processes[i]);
-	jsonw_array_end(j);
+	if (c->flags & CHANGE_UNSURE)
+		jsonw_kbool(j, "unsure", true);
+	/* Who made it is told from the events, by whoever reads this (docs/change-sets.md). */
+	jsonw_klist(j, "execs", NULL, 0);
+	jsonw_klist(j, "processes", NULL, 0);
 	jsonw_object_end(j);
 }
 
@@ -200,6 +202,8 @@ static void write_root(struct jsonw *j, const struct changes *changes)
 	jsonw_object(j);
 	jsonw_ktext(j, "root", changes->root);
 	jsonw_kbool(j, "cow", changes->cow);
+	if (changes->rw)
+		jsonw_kbool(j, "rw", true);
 	for (enum change_kind k = CHANGE_ADDED; k < CHANGE_N_KINDS; k++)
 		write_kind(j, changes, k);
 	write_skipped(j, changes);

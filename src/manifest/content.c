@@ -13,7 +13,7 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define STEP           (128 * 1024)
+#define STEP           (64 * 1024)
 #define NAMES_MAX      65536 /* XATTR_LIST_MAX */
 #define VALUE_MAX      65536 /* XATTR_SIZE_MAX */
 #define CAPABILITY     "security.capability"
@@ -35,7 +35,7 @@ int content_open(int dirfd, const char *name, struct stat *ret_st)
 
 int content_hash(int fd, int64_t *budget, char ret_hex[DIGEST_HEX_SIZE])
 {
-	scoped_mem char *buf = mem_zero(1, STEP);
+	char buf[STEP]; /* not from the heap: memory of this size is got from the kernel each time */
 	struct digest d;
 	int64_t done = 0;
 

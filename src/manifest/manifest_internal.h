@@ -89,6 +89,9 @@ struct scan_file {
 /* scan_side.c: fills one side. hash: read the file. What cannot be read is noted, not fatal. */
 void scan_side_read(
 	struct scan *scan, const struct scan_file *file, bool hash, struct change_side *side);
+/* The same for a regular file that is open, from whatever place. */
+void scan_side_read_open(
+	struct scan *scan, int fd, const char *path, bool hash, struct change_side *side);
 /* The upper's side of a file without data: everything but the data is the upper's. */
 void scan_side_read_data(
 	struct scan *scan, const char *data, const char *path, bool hash, struct change_side *side);

@@ -65,6 +65,20 @@ void scan_side_read(
 		scan_note_unread(scan, file->path, r);
 }
 
+void scan_side_read_open(
+	struct scan *scan, int fd, const char *path, bool hash, struct change_side *side)
+{
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+
+	if (r == 0) {
+		take_stat(&st, side);
+		r = read_open(scan, fd, hash, side);
+	}
+	if (r < 0)
+		scan_note_unread(scan, path, r);
+}
+
 void scan_side_read_data(
 	struct scan *scan, const char *data, const char *path, bool hash, struct change_side *side)
 {

@@ -16,7 +16,6 @@
 #include "util/str.h"
 
 #define NAMES_BYTES 4096 /* of names a job has: some hundred */
-#define PATH_STEP   4000 /* bytes of a path that one look-up takes: the kernel's limit is 4,096 */
 
 static const char *const skipped_names[] = {".git", "node_modules"};
 
@@ -64,27 +63,6 @@ static void push_names(struct tree_worker *worker, struct tree_folder *folder, s
 static char *path_below(const char *folder, const char *name)
 {
 	return *folder ? mem_printf("%s/%s", folder, name) : mem_dup(name);
-}
-
-/* From the root, in steps where the path is longer than the kernel takes. */
-static int open_folder(int root_fd, const char *path)
-{
-	scoped_fd int at = -1;
-
-	if (!*path)
-		return beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY);
-	while (strlen(path) > PATH_STEP) {
-		const char *end = memrchr(path, '/', PATH_STEP);
-		scoped_mem char *step = mem_copy(path, (size_t)(end - path));
-		int next = beneath_open(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY);
-
-		if (next < 0)
-			return next;
-		scoped_close(&at);
-		at = next;
-		path = end + 1;
-	}
-	return beneath_open(at < 0 ? root_fd : at, path, O_RDONLY | O_DIRECTORY);
 }
 
 /* What was listed is not there as what it was. */
@@ -147,7 +125,7 @@ static int list_open(struct tree_worker *worker, const char *path, int fd)
 
 static void list(struct tree_worker *worker, const char *path)
 {
-	int fd = open_folder(worker->work->config->root_fd, path);
+	int fd = beneath_open_folder(worker->work->config->root_fd, path);
 	int r = fd < 0 ? fd : list_open(worker, path, fd);
 
 	if (is_gone(r))

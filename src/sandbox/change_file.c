@@ -49,6 +49,10 @@ static void format(const struct change_file *file, struct str *out)
 	jsonw_array(&j);
 	write_root(&j, file);
 	jsonw_array_end(&j);
+	jsonw_key(&j, "rw");
+	jsonw_array(&j);
+	mounts_write_rw(file->mounts, &j);
+	jsonw_array_end(&j);
 	jsonw_object_end(&j);
 	str_putc(out, '\n');
 }

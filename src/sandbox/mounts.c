@@ -73,6 +73,7 @@ int mounts_plan(struct mounts *mounts, const struct spec *spec, uint32_t base, s
 		r = plan_entry(entry, &spec->mounts[i], base, err);
 		if (r < 0)
 			return r;
+		entry->number = i;
 		if (entry->how == SPEC_MOUNT_COW)
 			entry->cow = n_cow++;
 		mounts->has_rw = mounts->has_rw || entry->how == SPEC_MOUNT_RW;
@@ -212,6 +213,16 @@ static void write_map(struct jsonw *j, const char *key, const struct idmap *map)
 	jsonw_array_end(j);
 }
 
+static void write_place(struct jsonw *j, const struct mounts_entry *entry)
+{
+	jsonw_ktext(j, "host", entry->spec->host);
+	jsonw_ktext(j, "guest", entry->spec->guest);
+	jsonw_kint(j, "owner_uid", entry->uid);
+	jsonw_kint(j, "owner_gid", entry->gid);
+	write_map(j, "uid_map", &entry->uids);
+	write_map(j, "gid_map", &entry->gids);
+}
+
 static void write_entry(
 	struct jsonw *j, const struct mounts_entry *entry, const struct lowers *lowers)
 {
@@ -220,16 +231,11 @@ static void write_entry(
 	(void)snprintf(upper, sizeof(upper), "%d/upper", entry->cow);
 	jsonw_object(j);
 	jsonw_kint(j, "n", entry->cow);
-	jsonw_ktext(j, "host", entry->spec->host);
-	jsonw_ktext(j, "guest", entry->spec->guest);
-	jsonw_kint(j, "owner_uid", entry->uid);
-	jsonw_kint(j, "owner_gid", entry->gid);
+	write_place(j, entry);
 	jsonw_ktext(j, "upper", upper);
 	lowers_write(lowers, entry->spec->guest, j);
 	if (entry->spec->profile)
 		jsonw_kbool(j, "counted", true);
-	write_map(j, "uid_map", &entry->uids);
-	write_map(j, "gid_map", &entry->gids);
 	jsonw_object_end(j);
 }
 
@@ -239,4 +245,20 @@ void mounts_write_changes(const struct mounts *mounts, const struct lowers *lowe
 		for (size_t i = 0; i < mounts->n; i++)
 			if (mounts->entries[i].cow == n)
 				write_entry(j, &mounts->entries[i], lowers);
+}
+
+void mounts_write_rw(const struct mounts *mounts, struct jsonw *j)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		const struct mounts_entry *entry = &mounts->entries[i];
+		char before[NAME_LEN * 2];
+
+		if (entry->how != SPEC_MOUNT_RW)
+			continue;
+		(void)snprintf(before, sizeof(before), MOUNTS_BEFORE_NAME, entry->number);
+		jsonw_object(j);
+		write_place(j, entry);
+		jsonw_ktext(j, "before", before);
+		jsonw_object_end(j);
+	}
 }

@@ -16,8 +16,12 @@
 #include "util/err.h"
 #include "util/jsonw.h"
 
+/* Name of the snapshot of what an rw mount was, in the change set; by its number in the spec. */
+#define MOUNTS_BEFORE_NAME "before.%zu"
+
 struct mounts_entry {
 	const struct spec_mount *spec;
+	size_t number; /* in the spec */
 	enum spec_mount_mode how;
 	uint32_t uid, gid; /* owner of the source: root inside */
 	mode_t mode;
@@ -52,5 +56,7 @@ void mounts_close_plain(struct mounts *mounts);
 /* One object of changes.json for each cow mount, as docs/change-sets.md has it. */
 void mounts_write_changes(
 	const struct mounts *mounts, const struct lowers *lowers, struct jsonw *j);
+/* And for each rw mount. */
+void mounts_write_rw(const struct mounts *mounts, struct jsonw *j);
 
 #endif

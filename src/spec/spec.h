@@ -80,6 +80,7 @@ struct spec {
 	bool record_raw; /* no redaction */
 	bool durable;    /* --durability disk: sync exec starts and rows */
 	bool keep;       /* the root's layer stays after removal */
+	bool full;       /* what is mounted rw is read whole before the first command */
 	uid_t owner_uid; /* who asked: SUDO_UID or the caller; owns record and change sets */
 	gid_t owner_gid;
 };

@@ -224,6 +224,7 @@ static const struct spec_json_key spec_keys[] = {
 	{"record_raw", SPEC_JSON_BOOL, offsetof(struct spec, record_raw)},
 	{"durability", SPEC_JSON_CALL, .read = read_durability},
 	{"keep", SPEC_JSON_BOOL, offsetof(struct spec, keep)},
+	{"full", SPEC_JSON_BOOL, offsetof(struct spec, full)},
 	{"owner_uid", SPEC_JSON_U32, offsetof(struct spec, owner_uid)},
 	{"owner_gid", SPEC_JSON_U32, offsetof(struct spec, owner_gid)},
 	{NULL},

@@ -102,6 +102,7 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	jsonw_kbool(&j, "record_raw", spec->record_raw);
 	jsonw_ktext(&j, "durability", spec->durable ? "disk" : "process");
 	jsonw_kbool(&j, "keep", spec->keep);
+	jsonw_kbool(&j, "full", spec->full);
 	jsonw_kint(&j, "owner_uid", spec->owner_uid);
 	jsonw_kint(&j, "owner_gid", spec->owner_gid);
 	jsonw_object_end(&j);

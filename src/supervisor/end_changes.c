@@ -4,6 +4,8 @@
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
 #include "manifest/changes_json.h"
+#include "manifest/changes_rw.h"
+#include "supervisor/rw_before.h"
 
 static int save(struct supervisor *sup, struct err *err)
 {
@@ -16,6 +18,9 @@ static int save(struct supervisor *sup, struct err *err)
 		return r;
 	r = changes_read_all(set, &list, err);
 	if (r == 0) {
+		const struct changes_rw_options rw = {.seen = rw_before_seen(sup)};
+
+		changes_rw_read_all(set, &rw, &list);
 		changes_json_write(&text, &list);
 		(void)changes_keep_seen(
 			set, &list); /* without it, a later touch shows as a change */

@@ -33,6 +33,13 @@ static int64_t wall_of(const struct recorder *recorder, int64_t guest_ns)
 	return clock_wall_ms() - ago_ns / CLOCK_NS_PER_MS;
 }
 
+/* Or about what was not seen of them. */
+static bool is_about_files(const struct event *ev)
+{
+	return (ev->kind >= EVENT_FILE_OPEN && ev->kind <= EVENT_DIR_CREATE) ||
+	       ev->kind == EVENT_TRACE_DROPPED || ev->kind == EVENT_TRACE_BLIND;
+}
+
 static void keep(struct recorder *recorder, struct event *ev)
 {
 	int r;
@@ -47,6 +54,8 @@ static void keep(struct recorder *recorder, struct event *ev)
 	}
 	recorder->unflushed++;
 	recorder->config.on_event(recorder->config.ctx);
+	if (recorder->config.on_file && is_about_files(ev))
+		recorder->config.on_file(recorder->config.ctx, ev);
 }
 
 /* Behind the first refusal of its kind: what a person can do about it. */

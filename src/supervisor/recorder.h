@@ -15,6 +15,7 @@ struct recorder_config {
 	struct record *record;       /* borrowed */
 	int64_t start_ns;            /* guest_ns 0 on CLOCK_MONOTONIC */
 	void (*on_event)(void *ctx); /* one more is kept: to be signed some time */
+	void (*on_file)(void *ctx, const struct event *ev); /* NULL, or: one about files is kept */
 	void (*on_broken)(void *ctx, int error);
 	void *ctx;
 };

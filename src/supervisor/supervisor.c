@@ -21,6 +21,7 @@
 #include "supervisor/requests.h"
 #include "supervisor/rights.h"
 #include "supervisor/running.h"
+#include "supervisor/rw_before.h"
 #include "supervisor/sealer.h"
 #include "supervisor/supervisor_internal.h"
 #include "supervisor/tracing.h"
@@ -49,6 +50,14 @@ static void on_event(void *ctx)
 
 	if (sup->sealer)
 		sealer_poke(sup->sealer);
+}
+
+static void on_file(void *ctx, const struct event *ev)
+{
+	struct supervisor *sup = ctx;
+
+	if (sup->rw)
+		rw_before_note(sup->rw, ev);
 }
 
 static void on_broken(void *ctx, int error)
@@ -175,6 +184,7 @@ static int open_record(
 		.durable = sup->spec->durable};
 	struct recorder_config recorder = {.start_ns = clock_mono_ns(),
 		.on_event = on_event,
+		.on_file = on_file,
 		.on_broken = on_broken,
 		.ctx = sup};
 	int r;
@@ -245,6 +255,8 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	if (r == 0)
 		r = read_spec(sup, config->spec_fd, err);
 	if (r == 0)
+		rw_before_start(sup);
+	if (r == 0)
 		r = open_record(sup, config, err);
 	if (r == 0)
 		r = publish_open(sup, err);
@@ -261,6 +273,7 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	sup->sealer = sealer_new(sup, config->seal_fd);
 	sup->sweep = trash_sweep_new(sup->loop, sup->state_dir);
 	tracing_start(sup);
+	rw_before_wait(sup);
 	say(sup, EVENT_SANDBOX_STARTED, NULL);
 	if (sandbox_notice(sup->sandbox))
 		say(sup, EVENT_HINT, sandbox_notice(sup->sandbox));
@@ -325,9 +338,11 @@ static bool finish(struct supervisor *sup)
 	network_stop(sup);
 	publish_close(sup);
 	tracing_stop(sup);
+	rw_before_stop(sup);
 	if (sup->sandbox) {
 		metering_finish(sup);
 		end_changes_save(sup);
+		rw_before_keep(sup);
 		sandbox_destroy(sup->sandbox, true); /* its layer goes with the folder: clear() */
 	}
 	if (sup->record) {
@@ -344,6 +359,7 @@ static bool finish(struct supervisor *sup)
 static void release(struct supervisor *sup)
 {
 	network_free(sup);
+	rw_before_free(sup->rw);
 	sealer_free(sup->sealer);
 	trash_sweep_free(sup->sweep);
 	metering_free(sup->metering);

@@ -20,6 +20,7 @@ struct sealer;
 struct trash_sweep;
 struct network;
 struct metering;
+struct rw_before;
 
 struct supervisor {
 	const char *id, *state_dir, *run_dir;
@@ -33,6 +34,7 @@ struct supervisor {
 	struct recorder *recorder;
 	struct tracing *tracing; /* NULL: not asked for, or not to be had */
 	struct network *network; /* NULL: loopback alone */
+	struct rw_before *rw;    /* NULL: nothing is mounted rw */
 	char *first_network;     /* as it was asked for, once it was changed (network_rules.c) */
 	struct sealer *sealer;
 	struct metering *metering;

@@ -83,7 +83,8 @@ static void mount_set(void)
 		fail_msg("mount overlay: %s", strerror(errno));
 }
 
-static void begin(const char *host_script, const char *inside, const char *meanwhile)
+__attribute__((unused)) static void begin(
+	const char *host_script, const char *inside, const char *meanwhile)
 {
 	scoped_mem char *host = mem_printf("%s/host", top), *merged = mem_printf("%s/merged", top);
 
@@ -97,7 +98,7 @@ static void begin(const char *host_script, const char *inside, const char *meanw
 	run_script(host, meanwhile);
 }
 
-static void end(void)
+__attribute__((unused)) static void end(void)
 {
 	scoped_mem char *merged = mem_printf("%s/merged", top);
 
@@ -105,7 +106,7 @@ static void end(void)
 	run_script(top, "rm -rf host merged set");
 }
 
-static struct changes *read_changes(const struct change_set *set)
+__attribute__((unused)) static struct changes *read_changes(const struct change_set *set)
 {
 	struct changes_query query = {.layer = &set->layers[0], .below = ""};
 	struct changes *changes = NULL;

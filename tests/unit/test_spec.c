@@ -211,6 +211,7 @@ static struct spec *full_spec(void)
 	spec->image = mem_dup("an image");
 	spec_add_lower(spec, "/", "/l\xff", 4294967294U);
 	spec_add_lower(spec, "/", "/below", 0);
+	spec->full = true;
 	spec->owner_uid = 4294967294U;
 	spec->owner_gid = 7;
 	return spec;
@@ -245,7 +246,7 @@ static void test_round_trip(void **state)
 			assert_int_equal(back->cpu_milli, 1501);
 			assert_int_equal(back->trace, SPEC_TRACE_FILES);
 			assert_int_equal(back->on_loss, SPEC_ON_LOSS_STOP);
-			assert_true(back->durable && back->keep && back->record_raw);
+			assert_true(back->durable && back->keep && back->full && back->record_raw);
 			assert_int_equal(back->owner_uid, 4294967294U);
 		}
 		spec_free(take(&back));

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/changes_join.h"
+
+#include <string.h>
+
+#include "cli/changes_text.h"
+#include "util/jsonw.h"
+#include "util/map.h"
+#include "util/path.h"
+
+#define WHO_MAX     64    /* processes, execs and the like named for one path */
+#define TOUCHED_MAX 10000 /* paths named that are as they were */
+
+static const char *const kinds[] = {"added", "removed", "changed", "renamed", "mode_changed"};
+static const char *const notes[] = {"runs_on_host", "host_changed"};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+#define N_NOTES (sizeof(notes) / sizeof(notes[0]))
+
+/* ---- who ---- */
+
+static void write_ids(
+	const struct changes_trace *trace, const struct file_entry *e, struct jsonw *j)
+{
+	struct slice execs[WHO_MAX];
+	size_t n = 0;
+
+	for (; e && n < e->execs.n && n < WHO_MAX; n++)
+		execs[n] = changes_trace_execs(trace)[e->execs.ids[n]];
+	jsonw_klist(j, "execs", execs, n);
+	jsonw_key(j, "processes");
+	jsonw_array(j);
+	for (size_t i = 0; e && i < e->processes.n && i < WHO_MAX; i++)
+		jsonw_int(j, e->processes.ids[i]);
+	jsonw_array_end(j);
+}
+
+struct who {
+	const struct process_node *programs[WHO_MAX];
+	const struct command *commands[WHO_MAX];
+	size_t n_programs, n_commands;
+};
+
+static void find_who(
+	const struct changes_trace *trace, const struct changes_mark *mark, struct who *who)
+{
+	for (size_t i = 0; i < mark->n_programs && who->n_programs < WHO_MAX; i++) {
+		const struct process_node *node = changes_trace_program(trace, mark->programs[i]);
+		const struct command *command = node ? changes_trace_command(trace, node) : NULL;
+		size_t k = 0;
+
+		if (!node)
+			continue;
+		who->programs[who->n_programs++] = node;
+		while (k < who->n_commands && who->commands[k] != command)
+			k++;
+		if (command && k == who->n_commands && k < WHO_MAX)
+			who->commands[who->n_commands++] = command;
+	}
+}
+
+static void write_programs(struct jsonw *j, const struct who *who)
+{
+	struct slice paths[WHO_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < who->n_programs; i++) {
+		size_t k = 0;
+
+		while (k < n && !slice_eq(paths[k], who->programs[i]->path))
+			k++;
+		if (k == n)
+			paths[n++] = who->programs[i]->path;
+	}
+	jsonw_klist(j, "programs", paths, n);
+}
+
+static void write_commands(struct jsonw *j, const struct who *who)
+{
+	jsonw_key(j, "commands");
+	jsonw_array(j);
+	for (size_t i = 0; i < who->n_commands; i++) {
+		scoped_str struct str line = {0};
+
+		command_list_add_line(&line, who->commands[i]);
+		jsonw_object(j);
+		jsonw_kint(j, "seq", (int64_t)who->commands[i]->seq);
+		jsonw_kslice(j, "line", str_slice(&line));
+		jsonw_object_end(j);
+	}
+	jsonw_array_end(j);
+}
+
+static void update(json_t *object, const struct str *text)
+{
+	json_error_t why;
+	json_t *more = json_loadb(text->p, text->len, 0, &why);
+
+	json_object_update(object, more);
+	json_decref(more);
+}
+
+static void add_who(const struct changes_trace *trace, json_t *entry, struct slice path,
+	const struct changes_mark *mark)
+{
+	scoped_str struct str text = {0};
+	struct jsonw j = jsonw_to(&text);
+	struct who who = {0};
+
+	find_who(trace, mark, &who);
+	jsonw_object(&j);
+	write_ids(trace, changes_trace_find(trace, path), &j);
+	write_programs(&j, &who);
+	write_commands(&j, &who);
+	jsonw_object_end(&j);
+	update(entry, &text);
+}
+
+/* ---- a part of the run ---- */
+
+static void widen(struct changes_mark *a, const struct changes_mark *b)
+{
+	if (b->first_out && (!a->first_out || b->first_out < a->first_out))
+		a->first_out = b->first_out;
+	if (b->last_out > a->last_out)
+		a->last_out = b->last_out;
+	if (b->first_in && (!a->first_in || b->first_in < a->first_in))
+		a->first_in = b->first_in;
+	if (b->last_in > a->last_in)
+		a->last_in = b->last_in;
+	a->did |= b->did;
+}
+
+/* The whole run's content of before is the part's where nobody else had changed the path by then; and so with after. */
+static void cut_hashes(json_t *entry, const struct changes_mark *mark)
+{
+	if (mark->first_out && mark->first_out < mark->first_in) {
+		json_object_set_new(entry, "before", json_null());
+		json_object_set_new(entry, "before_by_others", json_true());
+	}
+	if (mark->last_out > mark->last_in) {
+		json_object_set_new(entry, "after", json_null());
+		json_object_set_new(entry, "after_by_others", json_true());
+	}
+}
+
+static struct changes_mark mark_of(const struct changes_trace *trace, const json_t *entry)
+{
+	scoped_str struct str path = {0}, from = {0};
+	struct changes_mark mark, other;
+
+	changes_text_bytes(entry, "path", &path);
+	mark = changes_trace_mark(trace, str_slice(&path));
+	if (!json_object_get(entry, "from"))
+		return mark;
+	changes_text_bytes(entry, "from", &from);
+	other = changes_trace_mark(trace, str_slice(&from));
+	widen(&mark, &other);
+	return mark;
+}
+
+static void join_kind(const struct changes_trace *trace, json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list);) {
+		json_t *entry = json_array_get(list, i);
+		struct changes_mark mark = mark_of(trace, entry);
+		scoped_str struct str path = {0};
+
+		if (changes_trace_is_part(trace) && !mark.did) {
+			json_array_remove(list, i);
+			continue;
+		}
+		changes_text_bytes(entry, "path", &path);
+		add_who(trace, entry, str_slice(&path), &mark);
+		if (changes_trace_is_part(trace))
+			cut_hashes(entry, &mark);
+		i++;
+	}
+}
+
+static void cut_notes(const struct changes_trace *trace, json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list);) {
+		if (mark_of(trace, json_array_get(list, i)).did)
+			i++;
+		else
+			json_array_remove(list, i);
+	}
+}
+
+static size_t count_below(const struct changes_trace *trace, struct slice folder)
+{
+	const struct changes_mark *mark;
+	struct slice path;
+	size_t n = 0;
+
+	for (size_t i = 0; changes_trace_next(trace, &i, &path, &mark);)
+		n += mark->did && path.len > folder.len && path_is_beneath(path, folder);
+	return n;
+}
+
+/* Of a skipped folder the part has a number of its own: of paths that it touched. */
+static void cut_skipped(const struct changes_trace *trace, json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list);) {
+		json_t *folder = json_array_get(list, i);
+		scoped_str struct str path = {0};
+		size_t n;
+
+		changes_text_bytes(folder, "path", &path);
+		n = count_below(trace, str_slice(&path));
+		if (n == 0) {
+			json_array_remove(list, i);
+			continue;
+		}
+		json_object_set_new(folder, "count", json_integer((json_int_t)n));
+		for (size_t k = 0; k < N_KINDS; k++)
+			json_object_del(folder, kinds[k]);
+		cut_notes(trace, json_object_get(folder, "notable"));
+		i++;
+	}
+}
+
+/* ---- what the part touched, and is no change of the whole run ---- */
+
+static void collect_listed(const json_t *root, struct map *listed)
+{
+	for (size_t k = 0; k < N_KINDS; k++) {
+		const json_t *entry, *list = json_object_get(root, kinds[k]);
+		size_t i;
+
+		json_array_foreach(list, i, entry)
+		{
+			scoped_str struct str path = {0};
+
+			changes_text_bytes(entry, "path", &path);
+			*map_slot(listed, str_slice(&path)) = listed;
+			changes_text_bytes(entry, "from", &path);
+			*map_slot(listed, str_slice(&path)) = listed;
+		}
+	}
+}
+
+static bool is_skipped(const json_t *root, struct slice path)
+{
+	const json_t *folder;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "skipped"), i, folder)
+	{
+		scoped_str struct str name = {0};
+
+		changes_text_bytes(folder, "path", &name);
+		if (path_is_beneath(path, str_slice(&name)))
+			return true;
+	}
+	return false;
+}
+
+static void write_did(struct jsonw *j, unsigned did)
+{
+	static const char *const words[] = {"written", "created", "deleted", "moved", "rights"};
+
+	jsonw_key(j, "did");
+	jsonw_array(j);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (did & 1u << i)
+			jsonw_text(j, words[i]);
+	jsonw_array_end(j);
+}
+
+static void add_touched(const struct changes_trace *trace, json_t *root)
+{
+	scoped_str struct str name = {0}, text = {0};
+	scoped(map) struct map *listed = map_new();
+	struct jsonw j = jsonw_to(&text);
+	const struct changes_mark *mark;
+	struct slice path;
+	size_t n = 0;
+
+	changes_text_bytes(root, "root", &name);
+	collect_listed(root, listed);
+	jsonw_object(&j);
+	jsonw_key(&j, "touched");
+	jsonw_array(&j);
+	for (size_t i = 0; changes_trace_next(trace, &i, &path, &mark);) {
+		if (!mark->did || !path_is_beneath(path, str_slice(&name)) ||
+			map_find(listed, path) || is_skipped(root, path) || ++n > TOUCHED_MAX)
+			continue;
+		jsonw_object(&j);
+		jsonw_kslice(&j, "path", path);
+		write_did(&j, mark->did);
+		jsonw_object_end(&j);
+	}
+	jsonw_array_end(&j);
+	if (n > TOUCHED_MAX)
+		jsonw_kint(&j, "touched_cut", (int64_t)(n - TOUCHED_MAX));
+	jsonw_object_end(&j);
+	update(root, &text);
+}
+
+void changes_join(const struct changes_trace *trace, json_t *root)
+{
+	bool is_part = changes_trace_is_part(trace);
+
+	if (is_part)
+		add_touched(trace, root); /* before anything is taken out */
+	for (size_t i = 0; i < N_KINDS; i++)
+		join_kind(trace, json_object_get(root, kinds[i]));
+	for (size_t i = 0; is_part && i < N_NOTES; i++)
+		cut_notes(trace, json_object_get(root, notes[i]));
+	if (is_part)
+		cut_skipped(trace, json_object_get(root, "skipped"));
+	json_object_set_new(root, "traced", json_boolean(changes_trace_has_files(trace)));
+}
