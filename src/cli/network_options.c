@@ -127,12 +127,8 @@ static int set_secret(void *base, const char *value, struct err *err)
 static int set_secret_file(void *base, const char *value, struct err *err)
 {
 	struct create_options *o = base;
-	const char *eq = strchr(value, '=');
 
-	if (!eq || eq == value || !eq[1])
-		return err_set(err, -EINVAL, "want NAME=FILE");
-	spec_words_add(&o->secret_files, value);
-	return 0;
+	return secret_values_add_file(&o->secret_files, value, err);
 }
 
 const struct option network_options[] = {

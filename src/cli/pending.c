@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/apply_notes.h"
+#include "cli/at_rest.h"
 #include "cli/records.h"
 #include "control/client.h"
 #include "launcher/ledger.h"
@@ -45,7 +46,7 @@ static void keep_what_is_there(struct pending *pending)
 	size_t n = 0;
 
 	for (size_t i = 0; i < list->n; i++) {
-		if (list->roots[i]->cow || pending->is_live)
+		if (list->roots[i]->cow || pending->stays)
 			list->roots[n++] = list->roots[i];
 		else
 			changes_free(list->roots[i]);
@@ -83,6 +84,7 @@ int pending_open(const struct cli *cli, const char *name, bool to_write, struct 
 		return err_set(err, -EPERM, "this writes to the host's folders: run it with sudo");
 	dir = mem_printf("%s/changes/%s", cli->state_dir, ret->id);
 	ret->is_live = is_alive(cli, ret->id);
+	ret->stays = ret->is_live || at_rest_is(cli, ret->id);
 	if (geteuid() != 0 || access(dir, F_OK) < 0)
 		return 0;
 	return read_set(ret, dir, to_write, err);
@@ -198,7 +200,7 @@ int pending_enter_applied(
 
 int pending_drop_settled(struct pending *pending, struct err *err)
 {
-	int r = pending->is_live ? 0 : discard_empty_set(pending->set, err);
+	int r = pending->stays ? 0 : discard_empty_set(pending->set, err);
 
 	return r < 0 ? r : 0;
 }

@@ -15,6 +15,7 @@ struct pending {
 	struct changes_list
 		list; /* its cow mounts, and the root's own folders while they are there */
 	bool is_live; /* the sandbox still runs */
+	bool stays;   /* or may run again, or be forked: its own files are still there */
 	int lock_fd;
 };
 

@@ -28,6 +28,8 @@ static const char *state_of(const struct sandbox_state *s, const struct reader *
 		return strcmp(told, "paused") == 0 ? "paused" : "running";
 	if (s->is_live)
 		return "running";
+	if (reader_is_suspended(reader))
+		return "suspended";
 	return reader_is_cut(reader) ? "cut" : "ended";
 }
 

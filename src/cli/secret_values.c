@@ -86,7 +86,8 @@ static int make_stand_in(struct spec_secret *secret, struct err *err)
 	return 0;
 }
 
-int secret_values_fill(struct spec_network *net, const struct spec_words *files, struct err *err)
+static int fill(
+	struct spec_network *net, const struct spec_words *files, bool again, struct err *err)
 {
 	int r = take_files(net, files, err);
 
@@ -101,7 +102,28 @@ int secret_values_fill(struct spec_network *net, const struct spec_words *files,
 				"drops it: use `sudo --preserve-env=%s`), and no --secret-file "
 				"names it",
 				secret->name, secret->name, secret->name);
-		r = make_stand_in(secret, err);
+		if (!again || !secret->stand_in)
+			r = make_stand_in(secret, err);
 	}
 	return r;
+}
+
+int secret_values_fill(struct spec_network *net, const struct spec_words *files, struct err *err)
+{
+	return fill(net, files, false, err);
+}
+
+int secret_values_again(struct spec_network *net, const struct spec_words *files, struct err *err)
+{
+	return fill(net, files, true, err);
+}
+
+int secret_values_add_file(struct spec_words *files, const char *text, struct err *err)
+{
+	const char *eq = strchr(text, '=');
+
+	if (!eq || eq == text || !eq[1])
+		return err_set(err, -EINVAL, "want NAME=FILE");
+	spec_words_add(files, text);
+	return 0;
 }

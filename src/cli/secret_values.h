@@ -7,5 +7,9 @@
 
 /* files: "NAME=FILE". Gives every secret its value and a stand-in. No sentence shows a value. */
 int secret_values_fill(struct spec_network *net, const struct spec_words *files, struct err *err);
+/* Gives them their values again; stand-ins stay, since files inside may hold them. */
+int secret_values_again(struct spec_network *net, const struct spec_words *files, struct err *err);
+/* Adds what a user wrote behind --secret-file. */
+int secret_values_add_file(struct spec_words *files, const char *text, struct err *err);
 
 #endif

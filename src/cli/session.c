@@ -95,10 +95,10 @@ int session_ask(struct session *session, const char *request, struct slice body,
 	return take_answer(session, ret_answer, err);
 }
 
-static void enter_ledger(const struct session *session, const struct spec *spec)
+static void enter_ledger(const struct session *session, const struct spec *spec, const char *act)
 {
 	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)session->cli->uid);
-	struct ledger_line line = {.act = "open",
+	struct ledger_line line = {.act = act,
 		.sandbox = session->id,
 		.actor = actor,
 		.detail = spec->task,
@@ -109,11 +109,14 @@ static void enter_ledger(const struct session *session, const struct spec *spec)
 	(void)ledger_append(session->cli->state_dir, &line, &ignored);
 }
 
-static int launch(struct session *session, const struct spec *spec, struct err *err)
+/* lock_fd: of the one that goes on; -1: a new one. */
+static int launch(struct session *session, int lock_fd, const struct spec *spec, struct err *err)
 {
 	const struct cli *cli = session->cli;
 	struct launch launch;
-	int r = launch_start(cli->state_dir, cli->run_dir, spec, &launch, err);
+	int r = lock_fd < 0 ? launch_start(cli->state_dir, cli->run_dir, spec, &launch, err)
+	                    : launch_again(cli->state_dir, cli->run_dir, session->id, lock_fd, spec,
+				      &launch, err);
 
 	if (r < 0)
 		return r;
@@ -136,17 +139,16 @@ static int wake_key(const struct session *session, struct err *err)
 	return r < 0 ? err_set(err, r, "use the host key: %m") : 0;
 }
 
-int session_start(
-	struct session *session, const struct cli *cli, const struct spec *spec, struct err *err)
+static int start(struct session *session, int lock_fd, const struct spec *spec, struct err *err)
 {
+	const struct cli *cli = session->cli;
 	int r = launch_make_state(cli->state_dir, err);
 
-	*session = (struct session){.cli = cli, .seal_fd = -1};
 	/* First, so that a key that is broken leaves nothing to clear away. */
 	if (r == 0)
 		r = hostkey_open(cli->state_dir, &session->key, err);
 	if (r == 0)
-		r = launch(session, spec, err);
+		r = launch(session, lock_fd, spec, err);
 	if (r == 0) {
 		/* While it is being made we have the time to wake the key. */
 		r = wake_key(session, err);
@@ -157,8 +159,23 @@ int session_start(
 		session_done(session);
 		return r;
 	}
-	enter_ledger(session, spec);
+	enter_ledger(session, spec, lock_fd < 0 ? "open" : "resume");
 	return 0;
+}
+
+int session_start(
+	struct session *session, const struct cli *cli, const struct spec *spec, struct err *err)
+{
+	*session = (struct session){.cli = cli, .seal_fd = -1};
+	return start(session, -1, spec, err);
+}
+
+int session_start_again(struct session *session, const struct cli *cli, const char *id, int lock_fd,
+	const struct spec *spec, struct err *err)
+{
+	*session = (struct session){.cli = cli, .seal_fd = -1};
+	memccpy(session->id, id, '\0', sizeof(session->id) - 1);
+	return start(session, lock_fd, spec, err);
 }
 
 int session_connect(struct session *session, const struct cli *cli, const char *id, struct err *err)

@@ -25,6 +25,9 @@ struct session {
 /* Starts a sandbox and waits until it is ready. */
 int session_start(
 	struct session *session, const struct cli *cli, const struct spec *spec, struct err *err);
+/* Goes on with one that rests: see launch_again(). */
+int session_start_again(struct session *session, const struct cli *cli, const char *id, int lock_fd,
+	const struct spec *spec, struct err *err);
 int session_connect(
 	struct session *session, const struct cli *cli, const char *id, struct err *err);
 void session_done(struct session *session); /* waits for a supervisor that is our child */

@@ -13,6 +13,8 @@ const struct verb *const verb_table[] = {
 	&verb_pause,
 	&verb_wake,
 	&verb_net_rules,
+	&verb_suspend,
+	&verb_resume,
 	&verb_stop,
 	&verb_rm,
 	&verb_show,
@@ -42,8 +44,6 @@ const struct verb *const verb_table[] = {
 static const struct {
 	const char *name, *part;
 } later[] = {
-	{"suspend", "suspend and fork"},
-	{"resume", "suspend and fork"},
 	{"fork", "suspend and fork"},
 	{"watch", "live rows; `cloche log --follow` and `cloche events --follow` are there"},
 	{"import", "portable records"},

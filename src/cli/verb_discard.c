@@ -41,7 +41,7 @@ static int discard_roots(struct pending *pending, const struct pending_paths *pa
 		const struct changes *changes = pending->list.roots[i];
 		const struct apply_options options = {.paths = (const char *const *)paths[i].paths,
 			.n_paths = paths[i].n,
-			.is_live = pending->is_live};
+			.is_live = pending->stays};
 		size_t n = 0;
 
 		if (!paths[i].is_meant)
@@ -64,7 +64,7 @@ static int discard_pending(const struct cli *cli, struct pending *pending, char 
 		return r;
 	r = discard_roots(pending, paths, out, &n, err);
 	pending_paths_free(paths, pending->list.n);
-	if (r == 0 && n_args == 0 && !pending->is_live)
+	if (r == 0 && n_args == 0 && !pending->stays)
 		r = discard_set(pending->set, err);
 	if (r == 0)
 		r = pending_enter_ledger(cli, pending->id, "discard", n, err);

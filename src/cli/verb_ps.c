@@ -78,7 +78,7 @@ static int64_t created_ms(const struct sandbox_state *s)
 
 static bool is_wanted(const struct listing *l, const struct sandbox_state *s)
 {
-	if (!s->is_live && !l->o->all)
+	if (!s->is_live && strcmp(s->state, "suspended") != 0 && !l->o->all)
 		return false;
 	if (l->o->since && created_ms(s) < l->since_ms)
 		return false;
@@ -228,8 +228,8 @@ const struct verb verb_ps = {
 	.class = VERB_RUN,
 	.usage = "",
 	.help = "list sandboxes, newest first",
-	.text = "With --quiet their ids only. State: running, paused, ended, or cut: its "
-		"supervisor was killed.",
+	.text = "With --quiet their ids only. State: running, paused, suspended, ended, or cut:\n"
+		"its supervisor was killed.",
 	.groups = groups,
 	.options_size = sizeof(struct ps_options),
 	.done = done,

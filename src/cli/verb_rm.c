@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "cli/at_rest.h"
 #include "cli/life.h"
 #include "cli/pending.h"
 #include "cli/records.h"
 #include "cli/verb.h"
 #include "control/client.h"
 #include "launcher/ledger.h"
+#include "launcher/mend.h"
 #include "util/mem.h"
 #include "util/path.h"
 
@@ -81,6 +83,22 @@ static int remove_bodies(const struct cli *cli, const char *id, struct err *err)
 	return r < 0 ? r : remove_tree(cli, kind, "bodies", err);
 }
 
+/* Written down first: where this is cut off, gc goes on with it. */
+static int remove_resting(const struct cli *cli, const char *id, struct err *err)
+{
+	struct at_rest at;
+	int r = at_rest_open(cli, id, &at, err);
+
+	if (r >= 0) {
+		at.rest->is_wanted_gone = true;
+		r = rest_write(at.dir, at.rest, err);
+	}
+	at_rest_done(&at);
+	if (r >= 0)
+		r = mend_sandbox(cli->state_dir, cli->run_dir, id, err);
+	return r < 0 ? r : 0;
+}
+
 static int remove_one(
 	const struct cli *cli, const struct rm_options *o, const char *name, struct err *err)
 {
@@ -92,8 +110,8 @@ static int remove_one(
 		r = records_open(cli, id, &reader, err); /* refuses another user's */
 	if (r == 0 && is_alive(cli, id))
 		r = life_ask_all(cli, "stop", ids, 1, err);
-	if (r == 0)
-		r = remove_tree(cli, "layers", id, err);
+	if (r == 0 && at_rest_is(cli, id))
+		r = remove_resting(cli, id, err);
 	if (r == 0 && (o->changes || o->record))
 		r = remove_changes(cli, id, err);
 	if (r == 0 && o->bodies && !o->record)

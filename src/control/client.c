@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "control/rest.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -44,6 +45,14 @@ static int connect_at(int sock, const char *state_dir, const char *id)
 	return 0;
 }
 
+static bool is_suspended(const char *state_dir, const char *id)
+{
+	scoped_mem char *dir = mem_printf("%s/sandboxes/%s", state_dir, id);
+	scoped(rest) struct rest *rest = NULL;
+
+	return rest_read(dir, &rest, NULL) == 0 && !rest->is_over;
+}
+
 int client_connect(
 	const char *state_dir, const char *id, struct client **ret_client, struct err *err)
 {
@@ -53,6 +62,9 @@ int client_connect(
 	if (sock < 0)
 		return err_set(err, -errno, "make a socket: %m");
 	r = connect_at(sock, state_dir, id);
+	if ((r == -ENOENT || r == -ECONNREFUSED) && is_suspended(state_dir, id))
+		return err_set(err, r,
+			"sandbox %s is suspended: `cloche resume %s` lets it run again", id, id);
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return err_set(
 			err, r, "sandbox %s is not running: `cloche ps` lists those that are", id);

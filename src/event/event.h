@@ -45,6 +45,8 @@
 	X(SANDBOX_STARTED, "sandbox.started") \
 	X(SANDBOX_PAUSED, "sandbox.paused") \
 	X(SANDBOX_WOKEN, "sandbox.woken") \
+	X(SANDBOX_SUSPENDED, "sandbox.suspended") \
+	X(SANDBOX_RESUMED, "sandbox.resumed") \
 	X(SANDBOX_STOPPED, "sandbox.stopped") \
 	X(SANDBOX_REMOVED, "sandbox.removed") \
 	X(SANDBOX_STATS, "sandbox.stats") \

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/handover.h"
@@ -29,7 +31,10 @@ enum {
 	TRUST_AT,
 	END_AT,
 };
-#define N_GIVEN (END_AT - CONTROL_AT)
+#define N_GIVEN       (END_AT - CONTROL_AT)
+
+#define LOCK_TRIES    100
+#define LOCK_PAUSE_NS 20000000
 
 static int make_folder(const char *state_dir, const char *name, mode_t mode, struct err *err)
 {
@@ -82,6 +87,19 @@ static int take_lock(const char *state_dir, const char *id, struct err *err)
 
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -errno, "lock '%s': %m", path);
+	return take_fd(&fd);
+}
+
+/* Without making it: one that has no folder has nothing to lock. */
+static int try_lock(const char *state_dir, const char *id)
+{
+	scoped_mem char *path = mem_printf("%s/sandboxes/%s/lock", state_dir, id);
+	scoped_fd int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	return take_fd(&fd);
 }
 
@@ -207,6 +225,23 @@ static void remove_folders(const char *state_dir, const char *id)
 	(void)path_remove_all(AT_FDCWD, sandbox);
 }
 
+/* launch->id is set; its folders are there, and locked. */
+static int start_in(struct start *start, struct launch *launch, struct err *err)
+{
+	int r = above(&start->lock);
+
+	if (r < 0)
+		return err_set(err, r, "move a descriptor: %m");
+	r = handover_open(&start->handover, &start->spec->network, END_AT, err);
+	if (r == 0)
+		r = start_process(start, launch, err);
+	/* Where it fails the supervisor finds nothing in the pipe and says so in its answer. */
+	if (r == 0)
+		(void)handover_fill(&start->handover, launch->id, NULL);
+	handover_done(&start->handover);
+	return r;
+}
+
 int launch_start(const char *state_dir, const char *run_dir, const struct spec *spec,
 	struct launch *ret_launch, struct err *err)
 {
@@ -215,28 +250,55 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 		.run_dir = run_dir,
 		.spec = spec,
 		.handover = HANDOVER_NONE};
-	scoped_fd int lock = -1;
 	int r;
 
 	id_new("sb", launch.id);
-	r = lock = make_folders(state_dir, launch.id, err);
+	r = start.lock = make_folders(state_dir, launch.id, err);
 	if (r >= 0)
-		r = above(&lock);
-	if (r >= 0)
-		r = handover_open(&start.handover, &spec->network, END_AT, err);
-	start.lock = lock;
-	if (r >= 0)
-		r = start_process(&start, &launch, err);
-	if (r < 0) {
-		handover_done(&start.handover);
+		r = start_in(&start, &launch, err);
+	scoped_close(&start.lock);
+	if (r < 0)
 		remove_folders(state_dir, launch.id);
-		return r;
+	else
+		*ret_launch = launch;
+	return r;
+}
+
+int launch_again(const char *state_dir, const char *run_dir, const char *id, int lock_fd,
+	const struct spec *spec, struct launch *ret_launch, struct err *err)
+{
+	struct launch launch = {.control_fd = -1, .seal_fd = -1};
+	struct start start = {.state_dir = state_dir,
+		.run_dir = run_dir,
+		.spec = spec,
+		.lock = fcntl(lock_fd, F_DUPFD_CLOEXEC, END_AT),
+		.handover = HANDOVER_NONE};
+	int r;
+
+	if (start.lock < 0)
+		return err_set(err, -errno, "copy a descriptor: %m");
+	(void)memccpy(launch.id, id, '\0', sizeof(launch.id) - 1);
+	r = start_in(&start, &launch, err);
+	scoped_close(&start.lock);
+	if (r == 0)
+		*ret_launch = launch;
+	return r;
+}
+
+/* Those who look whether it is locked have it for a moment too. */
+int launch_lock(const char *state_dir, const char *id, struct err *err)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	int fd = -EBUSY;
+
+	for (int i = 0; i < LOCK_TRIES && fd == -EBUSY; i++) {
+		if (i > 0)
+			(void)nanosleep(&pause, NULL);
+		fd = try_lock(state_dir, id);
 	}
-	/* Where it fails the supervisor finds nothing in the pipe and says so in its answer. */
-	(void)handover_fill(&start.handover, launch.id, NULL);
-	handover_done(&start.handover);
-	*ret_launch = launch;
-	return 0;
+	if (fd == -EBUSY)
+		return err_set(err, fd, "another resume, fork or rm of it is at work: try again");
+	return fd < 0 ? err_set(err, fd, "lock the folder of sandbox %s: %m", id) : fd;
 }
 
 #define HELPER_ARGS 8

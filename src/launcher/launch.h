@@ -21,6 +21,15 @@ struct launch {
 int launch_start(const char *state_dir, const char *run_dir, const struct spec *spec,
 	struct launch *ret_launch, struct err *err);
 
+/* Goes on with one that rests (control/rest.h), whose folder lock (launch_lock()) the caller holds; its supervisor
+ * holds it from then on. Where it fails, it rests as before. */
+int launch_again(const char *state_dir, const char *run_dir, const char *id, int lock_fd,
+	const struct spec *spec, struct launch *ret_launch, struct err *err);
+
+/* The lock of a sandbox's folder, which its supervisor holds as long as it lives: waits a moment for others who have
+ * it. Returns a descriptor; -EBUSY, -ENOENT where it has no folder. */
+int launch_lock(const char *state_dir, const char *id, struct err *err);
+
 /* The state's folders, with the rights they need: records and change sets belong to users, below a folder
  * that only lets them through. -EACCES, with what to do, where we are not root. */
 int launch_make_state(const char *state_dir, struct err *err);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "control/rest.h"
 #include "launcher/hostkey.h"
 #include "launcher/launch.h"
 #include "launcher/seal.h"
@@ -76,6 +77,22 @@ static int mend_one(const char *state_dir, const char *run_dir, const char *id, 
 				"sandbox %s could not be mended: CLOCHE_DEBUG=1 says why", id);
 }
 
+int mend_sandbox(const char *state_dir, const char *run_dir, const char *id, struct err *err)
+{
+	scoped(hostkey) struct hostkey *key = NULL;
+	int r = hostkey_open(state_dir, &key, err);
+
+	return r < 0 ? r : mend_one(state_dir, run_dir, id, key, err);
+}
+
+/* One that rests is in order but for a kill in a bad moment, for which only gc looks. */
+static bool rests(int sandboxes, const char *id)
+{
+	scoped_mem char *path = mem_printf("%s/" REST_NAME, id);
+
+	return faccessat(sandboxes, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int mend_all(const char *state_dir, const char *run_dir, size_t max_looked, struct err *err)
 {
 	scoped_mem char *path = mem_printf("%s/sandboxes", state_dir);
@@ -90,7 +107,8 @@ int mend_all(const char *state_dir, const char *run_dir, size_t max_looked, stru
 		looked++) {
 		int r;
 
-		if (!id_is_valid("sb", e->d_name) || !is_orphan(dirfd(dir), e->d_name))
+		if (!id_is_valid("sb", e->d_name) || !is_orphan(dirfd(dir), e->d_name) ||
+			(max_looked > 0 && rests(dirfd(dir), e->d_name)))
 			continue;
 		r = key ? 0 : hostkey_open(state_dir, &key, err);
 		if (r == 0)

@@ -23,7 +23,8 @@ static uid_t record_owner(const char *state_dir, const char *sandbox)
 static int enter(
 	const char *state_dir, const char *sandbox, const struct record_head *head, struct err *err)
 {
-	struct ledger_line line = {.act = head->end == RECORD_OPEN ? "head" : "end",
+	bool goes_on = head->end == RECORD_OPEN || head->end == RECORD_SUSPENDED;
+	struct ledger_line line = {.act = goes_on ? "head" : "end",
 		.sandbox = sandbox,
 		.head = head->head,
 		.seq = head->seq,

@@ -305,12 +305,17 @@ bool reader_is_live(const struct reader *reader)
 
 bool reader_has_ended(const struct reader *reader)
 {
-	return reader->end != RECORD_OPEN;
+	return reader->end == RECORD_FINAL || reader->end == RECORD_CUT;
 }
 
 static bool is_torn(const struct source *source)
 {
 	return source->lines.is_skipping || (!source->has && lines_rest(&source->lines).len > 0);
+}
+
+bool reader_is_suspended(const struct reader *reader)
+{
+	return reader->end == RECORD_SUSPENDED && !reader_is_live(reader);
 }
 
 bool reader_is_cut(const struct reader *reader)

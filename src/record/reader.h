@@ -31,7 +31,8 @@ int reader_blob(const struct reader *reader, struct slice sha256, size_t max, st
 uint64_t reader_n_bad(const struct reader *reader);
 /* A writer holds the record. After reader_next() said 0: whether more may come. */
 bool reader_is_live(const struct reader *reader);
-bool reader_has_ended(const struct reader *reader); /* a final seal is there */
-bool reader_is_cut(const struct reader *reader);    /* its end is marked as cut, or torn */
+bool reader_has_ended(const struct reader *reader);    /* a final seal is there */
+bool reader_is_suspended(const struct reader *reader); /* closed for a while */
+bool reader_is_cut(const struct reader *reader);       /* its end is marked as cut, or torn */
 
 #endif

@@ -164,6 +164,28 @@ int record_reopen(const char *dir, struct record **ret_record, struct err *err)
 	return 0;
 }
 
+int record_resume(const struct record_config *config, struct record **ret_record, struct err *err)
+{
+	struct record *record = NULL;
+	int r = record_reopen(config->dir, &record, err);
+
+	if (!record)
+		return r;
+	record->made_ns = clock_mono_ns();
+	(void)unlinkat(
+		record->dirfd, RESERVE_NAME, 0); /* of a writer that died; mostly not there */
+	record->has_reserve = false;
+	record->is_durable = config->durable;
+	record->blobs.max = config->blobs_max ? config->blobs_max : RECORD_BLOB_BYTES_MAX;
+	record_blob_count(record);
+	if (config->raw) {
+		redact_free(record->redact);
+		record->redact = NULL;
+	}
+	*ret_record = record;
+	return 0;
+}
+
 static bool is_closing_kind(enum event_kind kind)
 {
 	return event_kind_is_log(kind) || kind == EVENT_TRACE_DROPPED || kind == EVENT_TRACE_BLIND;

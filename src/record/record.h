@@ -34,6 +34,10 @@ int record_create(const struct record_config *config, struct record **ret_record
  * goes on with the next seq. */
 int record_reopen(const char *dir, struct record **ret_record, struct err *err);
 
+/* Goes on with one that was suspended: as record_reopen(), by a writer that will write as the first one did. Of
+ * config, raw, durable and blobs_max are looked at. */
+int record_resume(const struct record_config *config, struct record **ret_record, struct err *err);
+
 /* Numbers (seq, wall_ms where 0) and keeps one event. *ret_line, where asked for, is the line as kept,
  * without its end, good until the next call. Buffers; -ENOSPC and the like come from here or from
  * record_flush(), and stay until the record is closed. */

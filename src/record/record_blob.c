@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "record/record_blob.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/fdio.h"
@@ -140,6 +142,27 @@ int record_blob_put(struct record *record, struct slice bytes, enum record_blob_
 	remember(&record->blobs, named, kept);
 	memcpy(ret_sha256, kept, DIGEST_HEX_SIZE);
 	return 0;
+}
+
+void record_blob_count(struct record *record)
+{
+	int fd = open_folder(record->dirfd);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	struct stat st;
+
+	if (!dir) {
+		scoped_close(&fd); /* there are none */
+		return;
+	}
+	while ((e = readdir(dir))) {
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(st.st_mode))
+			continue;
+		record->blobs.files++;
+		record->blobs.bytes += (uint64_t)st.st_size;
+	}
+	(void)closedir(dir);
 }
 
 void record_blob_done(struct record_blobs *blobs)

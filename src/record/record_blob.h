@@ -16,6 +16,8 @@ bool record_blob_is_named(const struct event *ev);
 void record_blob_mend(const struct record *record, struct event *ev);
 /* Opens one to read; -EINVAL where the name is no hash. dirfd is the record's. */
 int record_blob_open(int dirfd, struct slice sha256);
+/* Counts those that an earlier writer kept. */
+void record_blob_count(struct record *record);
 void record_blob_done(struct record_blobs *blobs);
 
 /* Where events name them. */

@@ -10,6 +10,7 @@ static const char *const end_names[] = {
 	[RECORD_OPEN] = "open",
 	[RECORD_FINAL] = "final",
 	[RECORD_CUT] = "cut",
+	[RECORD_SUSPENDED] = "suspended",
 };
 
 const char *record_head_end_name(enum record_end end)
@@ -19,7 +20,7 @@ const char *record_head_end_name(enum record_end end)
 
 int record_head_find_end(struct slice name, enum record_end *ret_end)
 {
-	for (int i = RECORD_OPEN; i <= RECORD_CUT; i++) {
+	for (int i = RECORD_OPEN; i <= RECORD_SUSPENDED; i++) {
 		if (!slice_is(name, end_names[i]))
 			continue;
 		*ret_end = (enum record_end)i;
@@ -47,7 +48,7 @@ void record_head_seal(struct record_head *head, const char *id)
 int record_head_parse(
 	struct slice text, char ret_id[RECORD_ID_MAX + 1], struct record_head *ret_head)
 {
-	char copy[RECORD_HEAD_TEXT_MAX + 1], id[RECORD_ID_MAX + 1], end[8];
+	char copy[RECORD_HEAD_TEXT_MAX + 1], id[RECORD_ID_MAX + 1], end[16];
 	scoped_str struct str again = {0};
 	struct record_head head = {0};
 
@@ -56,7 +57,7 @@ int record_head_parse(
 	memcpy(copy, text.p, text.len);
 	copy[text.len] = '\0';
 	if (sscanf(copy,
-		    "cloche record 1\nsandbox %63s\nend %7s\nseq %" SCNu64 "\nevents %" SCNu64
+		    "cloche record 1\nsandbox %63s\nend %15s\nseq %" SCNu64 "\nevents %" SCNu64
 		    "\nlog %64s\ntrace %64s\n",
 		    id, end, &head.seq, &head.events, head.log, head.trace) != 6 ||
 		record_head_find_end(slice_of(end), &head.end) < 0)

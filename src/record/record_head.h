@@ -14,9 +14,10 @@
 
 /* Signed with the rest: otherwise whoever cuts a record at an earlier head could call that its end. */
 enum record_end {
-	RECORD_OPEN,  /* more is to come */
-	RECORD_FINAL, /* closed by its writer */
-	RECORD_CUT,   /* its writer died, gc closed it */
+	RECORD_OPEN,      /* more is to come */
+	RECORD_FINAL,     /* closed by its writer */
+	RECORD_CUT,       /* its writer died, gc closed it */
+	RECORD_SUSPENDED, /* closed by its writer, who goes on one day */
 };
 
 struct record_head {
@@ -37,7 +38,7 @@ void record_head_seal(struct record_head *head, const char *id);
 int record_head_parse(
 	struct slice text, char ret_id[RECORD_ID_MAX + 1], struct record_head *ret_head);
 
-const char *record_head_end_name(enum record_end end);                 /* "open", "final", "cut" */
+const char *record_head_end_name(enum record_end end); /* "open", "final", "cut", "suspended" */
 int record_head_find_end(struct slice name, enum record_end *ret_end); /* -ENOENT */
 
 #endif

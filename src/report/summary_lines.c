@@ -515,6 +515,8 @@ static void add_sealed(struct summary *summary, struct summary_lines *lines)
 	str_puts(out, "...");
 	if (end && strcmp(end, "open") == 0)
 		str_puts(out, "; still open");
+	else if (end && strcmp(end, "suspended") == 0)
+		str_puts(out, "; suspended, more may follow");
 	else if (summary->facts.is_cut || (end && strcmp(end, "cut") == 0))
 		str_puts(out, "; closed by cleaning up, its writer died");
 }

@@ -18,6 +18,8 @@
 #define SUBIDS_MAX (256u * 1024)
 #define PATH_LEN   4096
 #define NAME_LEN   16
+#define OWNER_MAX  128
+#define KEPT       " kept" /* behind the owner's id: not free without its lock either */
 
 int idrange_is_given(const char *subids, uint32_t base)
 {
@@ -52,6 +54,24 @@ static uint32_t start_slot(const char *id)
 	return h % IDRANGE_MAX;
 }
 
+static bool is_kept(const char *text)
+{
+	const char *at = strstr(text, KEPT);
+
+	return at && at[strlen(KEPT)] == '\0';
+}
+
+/* Whether the file says that it is kept for somebody else than id. */
+static bool is_kept_for_other(int fd, const char *id)
+{
+	char text[OWNER_MAX + 1];
+	ssize_t n = pread(fd, text, OWNER_MAX, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	return is_kept(text) &&
+	       (strncmp(text, id, strlen(id)) != 0 || strcmp(text + strlen(id), KEPT) != 0);
+}
+
 /* The lock counts only on the file that the name still means: its last holder may just have removed it. */
 static int try_slot(int dirfd, uint32_t slot, const char *id)
 {
@@ -66,7 +86,7 @@ static int try_slot(int dirfd, uint32_t slot, const char *id)
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
 	if (fstat(fd, &a) < 0 || fstatat(dirfd, name, &b, AT_SYMLINK_NOFOLLOW) < 0 ||
-		a.st_ino != b.st_ino)
+		a.st_ino != b.st_ino || is_kept_for_other(fd, id))
 		return -EWOULDBLOCK;
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, id, strlen(id), 0) < 0)
 		return -errno;
@@ -87,21 +107,74 @@ static uint32_t gateway_id(uint32_t first, uint32_t slot)
 	       slot;
 }
 
+static int open_folder(const char *state_dir, struct err *err)
+{
+	char path[PATH_LEN];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/ids", state_dir);
+	if (path_make_all(path, 0700) < 0)
+		return err_set(err, -errno, "make '%s': %m", path);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_set(err, -errno, "open '%s': %m", path) : fd;
+}
+
+static struct idrange range_of(uint32_t first, uint32_t slot, int lock_fd)
+{
+	return (struct idrange){.base = first + slot * IDRANGE_LEN,
+		.lock_fd = lock_fd,
+		.slot = slot,
+		.gateway = gateway_id(first, slot)};
+}
+
+int idrange_open_again(struct idrange *range, const char *state_dir, const char *id, uint32_t base,
+	struct err *err)
+{
+	uint32_t first = first_base(), slot = (base - first) / IDRANGE_LEN;
+	scoped_fd int dirfd = open_folder(state_dir, err);
+	int fd;
+
+	*range = (struct idrange){.lock_fd = -1};
+	if (dirfd < 0)
+		return dirfd;
+	if (base < first || (base - first) % IDRANGE_LEN != 0 || slot >= IDRANGE_MAX)
+		return err_set(err, -EBUSY,
+			"its user ids from %u on are not Cloche's any more: is CLOCHE_ID_BASE set? "
+			"`cloche fork %s` makes a new sandbox of its files",
+			base, id);
+	fd = try_slot(dirfd, slot, id);
+	if (fd < 0)
+		return err_set(err, fd == -EWOULDBLOCK ? -EBUSY : fd,
+			"its user ids from %u on cannot be had back: `cloche fork %s` makes a new "
+			"sandbox of its files",
+			base, id);
+	*range = range_of(first, slot, fd);
+	return 0;
+}
+
+int idrange_keep(struct idrange *range, const char *id)
+{
+	char text[OWNER_MAX];
+	int n = snprintf(text, sizeof(text), "%s" KEPT, id);
+
+	if (range->lock_fd < 0 || ftruncate(range->lock_fd, 0) < 0 ||
+		pwrite(range->lock_fd, text, (size_t)n, 0) != n)
+		return -errno;
+	(void)close(range->lock_fd);
+	range->lock_fd = -1;
+	return 0;
+}
+
 int idrange_open(struct idrange *range, const char *state_dir, const char *id, struct err *err)
 {
 	scoped_str struct str subuid = {0}, subgid = {0};
-	char path[PATH_LEN];
-	scoped_fd int dirfd = -1;
+	scoped_fd int dirfd = open_folder(state_dir, err);
 	uint32_t first = first_base(), start = start_slot(id);
 	int fd;
 
 	*range = (struct idrange){.lock_fd = -1};
-	(void)snprintf(path, sizeof(path), "%s/ids", state_dir);
-	if (path_make_all(path, 0700) < 0)
-		return err_set(err, -errno, "make '%s': %m", path);
-	dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
-		return err_set(err, -errno, "open '%s': %m", path);
+		return dirfd;
 	/* Neither file has to be there. */
 	(void)fdio_read_file(AT_FDCWD, "/etc/subuid", SUBIDS_MAX, &subuid);
 	(void)fdio_read_file(AT_FDCWD, "/etc/subgid", SUBIDS_MAX, &subgid);
@@ -115,15 +188,13 @@ int idrange_open(struct idrange *range, const char *state_dir, const char *id, s
 		if (fd == -EWOULDBLOCK)
 			continue;
 		if (fd < 0)
-			return err_set(err, fd, "lock an id range in '%s': %m", path);
-		*range = (struct idrange){.base = (uint32_t)base,
-			.lock_fd = fd,
-			.slot = slot,
-			.gateway = gateway_id(first, slot)};
+			return err_set(err, fd, "lock an id range in '%s/ids': %m", state_dir);
+		*range = range_of(first, slot, fd);
 		return 0;
 	}
 	return err_set(err, -EUSERS,
-		"no free id range: %u sandboxes live, or /etc/subuid gives all of them away",
+		"no free id range: %u sandboxes live or are suspended, or /etc/subuid gives all of "
+		"them away",
 		IDRANGE_MAX);
 }
 
@@ -137,6 +208,14 @@ void idrange_close(struct idrange *range, const char *state_dir)
 	(void)unlink(path); /* a file that stays is taken again as it is */
 	(void)close(range->lock_fd);
 	range->lock_fd = -1;
+}
+
+static bool is_owner(struct slice text, const char *id)
+{
+	size_t len = strlen(id);
+
+	return text.len >= len && memcmp(text.p, id, len) == 0 &&
+	       (text.len == len || slice_is((struct slice){text.p + len, text.len - len}, KEPT));
 }
 
 void idrange_clean(const char *state_dir, const char *id)
@@ -155,7 +234,7 @@ void idrange_clean(const char *state_dir, const char *id)
 			openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd < 0 || fdio_read_all(fd, PATH_LEN, &owner) < 0 ||
-			!slice_is(str_slice(&owner), id))
+			!is_owner(str_slice(&owner), id))
 			continue;
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);

@@ -25,7 +25,12 @@ struct idrange {
 /* Takes a free range for the sandbox named id. */
 int idrange_open(struct idrange *range, const char *state_dir, const char *id, struct err *err);
 void idrange_close(struct idrange *range, const char *state_dir);
-/* Removes the file of a dead sandbox's range. */
+/* Lets go of it so that nobody but the sandbox named id gets it, until idrange_clean(). */
+int idrange_keep(struct idrange *range, const char *id);
+/* Takes back what idrange_keep() kept, or a free one at the same base. -EBUSY where another has it. */
+int idrange_open_again(struct idrange *range, const char *state_dir, const char *id, uint32_t base,
+	struct err *err);
+/* Removes the file of a dead sandbox's range, or of one that was kept. */
 void idrange_clean(const char *state_dir, const char *id);
 
 /* Whether lines in the format of subuid(5) give away any of the range. Pure. */

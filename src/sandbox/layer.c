@@ -127,12 +127,16 @@ static int make_overlay(
 	return fd;
 }
 
+/* One that is there keeps what the sandbox made of it. */
 static int make_folder(const struct layer *layer, const char *path, mode_t mode)
 {
-	if (mkdirat(layer->dir_fd, path, 0700) < 0 && errno != EEXIST)
+	bool is_new = mkdirat(layer->dir_fd, path, 0700) == 0;
+
+	if (!is_new && errno != EEXIST)
 		return -errno;
-	if (fchownat(layer->dir_fd, path, layer->owner, layer->owner, AT_SYMLINK_NOFOLLOW) < 0 ||
-		fchmodat(layer->dir_fd, path, mode, 0) < 0)
+	if (is_new && (fchownat(layer->dir_fd, path, layer->owner, layer->owner,
+			       AT_SYMLINK_NOFOLLOW) < 0 ||
+			      fchmodat(layer->dir_fd, path, mode, 0) < 0))
 		return -errno;
 	return quota_take_folder(layer->quota, layer->dir_fd, path);
 }

@@ -41,10 +41,8 @@ int lowers_plan(struct lowers *lowers, const struct spec *spec, uint32_t base, s
 		fd = open_map(from, base, err);
 		if (fd < 0 && from != 0 && from != base)
 			return fd;
-		lowers->maps =
-			mem_grow(lowers->maps, lowers->n_maps + 1, sizeof(*lowers->maps));
-		lowers->maps[lowers->n_maps++] =
-			(struct lowers_map){.base = from, .userns_fd = fd};
+		lowers->maps = mem_grow(lowers->maps, lowers->n_maps + 1, sizeof(*lowers->maps));
+		lowers->maps[lowers->n_maps++] = (struct lowers_map){.base = from, .userns_fd = fd};
 	}
 	return 0;
 }

@@ -18,12 +18,13 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define MARK           "project" /* in the sandbox's folder: the first file of its project */
-#define UPPER          "root.upper"
-#define BLOCK          1024 /* of limits (QIF_DQBLKSIZE) */
-#define BYTES_PER_FILE 4096 /* files are limited, too, or empty ones would fill the disk's table of them */
-#define FILES_MIN      1024
-#define SLACK          (64 << 10) /* of what a filesystem keeps back before it says no */
+#define MARK  "project" /* in the sandbox's folder: the first file of its project */
+#define UPPER "root.upper"
+#define BLOCK 1024 /* of limits (QIF_DQBLKSIZE) */
+#define BYTES_PER_FILE \
+	4096 /* files are limited, too, or empty ones would fill the disk's table of them */
+#define FILES_MIN 1024
+#define SLACK     (64 << 10) /* of what a filesystem keeps back before it says no */
 
 #ifndef SYS_quotactl_fd
 #define SYS_quotactl_fd 443 /* the same on all machines */
@@ -109,8 +110,7 @@ int quota_probe(const char *path, struct err *err)
 /* The id belongs to who made the project's first file. */
 static int mark(int dir_fd, uint32_t id)
 {
-	scoped_fd int fd =
-		openat(dir_fd, MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	scoped_fd int fd = openat(dir_fd, MARK, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	return fd < 0 ? -errno : set_project(fd, id);
 }

@@ -155,6 +155,27 @@ int rootfs_open_below(
 	return open_layer(rootfs, 0, place, layer_open_below, err);
 }
 
+static void settle_layer(int dir_fd, const char *prefix)
+{
+	static const struct {
+		const char *path;
+		int flags;
+	} marks[] = {{"incompat/volatile/dirty", 0}, {"incompat/volatile", AT_REMOVEDIR}};
+	char path[NAME_LEN + 64];
+
+	for (size_t i = 0; i < LEN(marks); i++) {
+		(void)snprintf(path, sizeof(path), "%swork/work/%s", prefix, marks[i].path);
+		(void)unlinkat(dir_fd, path, marks[i].flags); /* mostly not there */
+	}
+}
+
+void rootfs_settle(int dir_fd)
+{
+	settle_layer(dir_fd, ROOT);
+	for (size_t i = 0; i < LEN(host_layers); i++)
+		settle_layer(dir_fd, host_layers[i].prefix);
+}
+
 /* A layer in which nothing was changed goes in a few calls by the names that overlayfs gives its own; what is
  * there beyond them is left to the walk. */
 static int remove_layer(int dir_fd, const char *prefix)

@@ -49,6 +49,8 @@ int rootfs_open(
 /* What the root shows below all that is the sandbox's own, read-only. */
 int rootfs_open_below(
 	const struct rootfs *rootfs, const struct rootfs_place *place, struct err *err);
+/* Layers that were never synced are refused by the kernel the next time: they have been synced since. */
+void rootfs_settle(int dir_fd);
 /* Removes what the layers of any sandbox left in dir_fd. */
 int rootfs_remove(int dir_fd);
 

@@ -34,6 +34,8 @@ static struct sandbox *new_sandbox(const struct sandbox_config *config)
 	struct sandbox *s = new0(struct sandbox);
 
 	s->state_dir = mem_dup(config->state_dir);
+	s->id = mem_dup(config->id);
+	s->is_again = config->before != NULL;
 	pthread_mutex_init(&s->freeze_lock, NULL);
 	s->quota.dir_fd = s->dir_fd = s->netns_fd = s->init_cgroup_fd = s->root_fd = s->devpts_fd =
 		-1;
@@ -135,6 +137,16 @@ static int begin_trust(struct sandbox *s, const struct sandbox_config *config, s
 	return 0;
 }
 
+static int open_range(struct sandbox *s, const struct sandbox_config *config, struct err *err)
+{
+	const struct sandbox_before *before = config->before;
+
+	if (!before)
+		return idrange_open(&s->range, config->state_dir, config->id, err);
+	rootfs_settle(s->dir_fd);
+	return idrange_open_again(&s->range, config->state_dir, config->id, before->id_base, err);
+}
+
 /* What can be known and taken before anything runs. */
 static int plan(struct sandbox *s, const struct sandbox_config *config, struct err *err)
 {
@@ -147,7 +159,7 @@ static int plan(struct sandbox *s, const struct sandbox_config *config, struct e
 	s->dir_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir_fd < 0)
 		return err_set(err, -errno, "open '%s': %m", config->dir);
-	r = idrange_open(&s->range, config->state_dir, config->id, err);
+	r = open_range(s, config, err);
 	if (r == 0 && spec->disk_bytes)
 		r = quota_open(
 			&s->quota, s->dir_fd, config->state_dir, config->id, spec->disk_bytes, err);
@@ -290,7 +302,7 @@ static int start(
 
 	for (size_t i = 0; i < BOOT_MAX_FDS; i++)
 		fds[i] = -1;
-	s->start_ns = clock_mono_ns();
+	s->start_ns = clock_mono_ns() - (config->before ? config->before->guest_ns : 0);
 	r = ns_open(&s->ns, boot, s->init_cgroup_fd, s->range.base, err);
 	if (r == 0)
 		r = tell_place(s, config, err);
@@ -328,12 +340,13 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 	struct boot boot = {0};
 	struct change_file changes = {.id = config->id,
 		.dir = config->dir,
-		.created_ns = now_ns(),
 		.mounts = &s->mounts,
 		.rootfs = &s->rootfs,
 		.lowers = &s->lowers};
-	int r = plan(s, config, err);
+	int r;
 
+	s->created_ns = config->spec->since_ns ? config->spec->since_ns : now_ns();
+	r = plan(s, config, err);
 	if (r < 0)
 		return r;
 	init_fd = load_init(config->init_fd, err);
@@ -342,6 +355,7 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 	self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (self_fd < 0)
 		return err_set(err, -errno, "open a descriptor of myself: %m");
+	changes.created_ns = s->created_ns;
 	changes.base = s->range.base;
 	boot.parent_pidfd = self_fd;
 	boot.init_fd = init_fd;
@@ -384,11 +398,28 @@ int sandbox_create(
 	r = create(s, config, err);
 	late_run();
 	if (r < 0) {
+		if (s->is_again)
+			(void)sandbox_keep_range(s); /* where even that fails, a fork is left */
 		sandbox_free(s);
 		return r;
 	}
 	*ret_sandbox = s;
 	return 0;
+}
+
+int sandbox_keep_range(struct sandbox *s)
+{
+	return idrange_keep(&s->range, s->id);
+}
+
+int64_t sandbox_created_ns(const struct sandbox *s)
+{
+	return s->created_ns;
+}
+
+void sandbox_clean_running(const char *id)
+{
+	cgroup_clean(id, KILL_WAIT_MS);
 }
 
 void sandbox_kill(struct sandbox *s)
@@ -414,7 +445,7 @@ void sandbox_destroy(struct sandbox *s, bool keep_layer)
 	cgroup_remove(&s->cgroup, KILL_WAIT_MS);
 	rootfs_done(&s->rootfs);
 	s->is_destroyed = true;
-	s->keeps_layer = keep_layer;
+	s->keeps_layer = keep_layer || s->is_again;
 }
 
 /* What takes the disk's time. Of what fails here gc finds the rest. */
@@ -441,6 +472,7 @@ void sandbox_free(struct sandbox *s)
 	free(s->default_cwd);
 	free(s->notice);
 	free(s->state_dir);
+	free(s->id);
 	free(s);
 }
 

@@ -18,6 +18,11 @@
 
 struct sandbox;
 
+struct sandbox_before {
+	uint32_t id_base; /* of its range, which it gets again */
+	int64_t guest_ns; /* for how long it has run: sandbox_start_ns() is as if it went on */
+};
+
 struct sandbox_config {
 	const char *id;
 	const struct spec *spec;
@@ -28,6 +33,8 @@ struct sandbox_config {
 		changes_dir; /* <state>/changes/<id>, exists: N/{upper,work} for the Nth mount that is cow */
 	int init_fd; /* the static pid 1 program, opened */
 	int trust_fd; /* what launcher/authority.h gives comes from here, read to its end; taken over; -1: none */
+	/* One that goes on over the uppers in dir and changes_dir; NULL: a new one. */
+	const struct sandbox_before *before;
 	/* May be NULL. Called when the network namespace and the group of all of it are there, while the rest is made;
 	 * the descriptors are the sandbox's. */
 	void (*on_place)(void *ctx, int netns_fd, int cgroup_fd);
@@ -39,6 +46,10 @@ int sandbox_create(
 	const struct sandbox_config *config, struct sandbox **ret_sandbox, struct err *err);
 /* Kills all of it, process 1 included, and waits (5 s at most) until nothing runs: what it did is done then. */
 void sandbox_kill(struct sandbox *sandbox);
+/* Before it is freed: its id range stays its own. -errno where that cannot be written. */
+int sandbox_keep_range(struct sandbox *sandbox);
+/* Wall clock: what was changed in a host folder since then, the host changed. */
+int64_t sandbox_created_ns(const struct sandbox *sandbox);
 /* Kills what runs, unmounts, removes cgroups. Nothing of it lives after that. Safe twice. */
 void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
 /* Destroys first where that was not done. Removes the root's layer unless keep_layer was given, and lets go of
@@ -47,6 +58,8 @@ void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
 void sandbox_free(struct sandbox *sandbox);
 SCOPED_TYPE(sandbox)
 
+/* What a supervisor that was killed while it resumed its sandbox left beside the files: its cgroups. */
+void sandbox_clean_running(const char *id);
 /* Removes what a sandbox whose supervisor died left: cgroups by name, folders below its dir, its id range.
  * Needs no struct sandbox; everything missing is fine. Change sets stay. */
 int sandbox_clean(const char *id, const char *state_dir, const char *dir, struct err *err);

@@ -32,8 +32,10 @@ struct sandbox {
 	struct ns ns;
 	int root_fd, devpts_fd, netns_fd;
 	struct seccomp_program filter;
-	int64_t start_ns;
+	int64_t start_ns, created_ns;
+	char *id;
 	bool is_destroyed, keeps_layer;
+	bool is_again; /* made over uppers that were there: they stay whatever becomes of it */
 	pthread_mutex_t
 		freeze_lock; /* of what follows: the observer freezes by a thread of its own */
 	unsigned frozen;     /* SANDBOX_FREEZE_* */

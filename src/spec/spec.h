@@ -62,6 +62,7 @@ struct spec {
 	char *image; /* the reference as it was asked for: lowers of "/" have nothing below them; NULL: none */
 	struct spec_lower *lowers; /* of one place topmost first, above what is there otherwise */
 	size_t n_lowers;
+	int64_t since_ns; /* wall clock from when on a change in a host folder is the host's; 0: from now on */
 	struct spec_mount *mounts;
 	size_t n_mounts;
 	struct spec_network network;
@@ -102,7 +103,7 @@ void spec_write(struct str *out, const struct spec *spec);
 void spec_write_record(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
 /* A user's own file, onto a spec that holds other values: keys that are there replace, mounts and labels are added;
- * lowers, which only Cloche's programs tell each other, are refused. Where it fails, some may be in already. */
+ * what only Cloche's programs tell each other (lowers, since_ns) is refused. Where it fails, some may be in already. */
 int spec_apply(struct spec *spec, struct slice json, struct err *err);
 
 /* Checks what can be known without making anything: mounts exist and are not doubled, the rootfs is one

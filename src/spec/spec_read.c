@@ -209,6 +209,7 @@ static const struct spec_json_key spec_keys[] = {
 	{"rootfs", SPEC_JSON_TEXT, offsetof(struct spec, rootfs)},
 	{"image", SPEC_JSON_TEXT, offsetof(struct spec, image)},
 	{"lowers", SPEC_JSON_CALL, .read = read_lowers},
+	{"since_ns", SPEC_JSON_COUNT, offsetof(struct spec, since_ns)},
 	{"mounts", SPEC_JSON_CALL, .read = read_mounts},
 	{"hide", SPEC_JSON_WORDS, offsetof(struct spec, hide)},
 	{"network", SPEC_JSON_CALL, .read = read_network},
@@ -230,14 +231,18 @@ static const struct spec_json_key spec_keys[] = {
 	{NULL},
 };
 
+/* Of what a user writes, neither is a part. */
+static const char *const wire_keys[] = {"lowers", "since_ns"};
+
 static int apply(struct spec *spec, struct slice json, bool is_wire, struct err *err)
 {
 	scoped_json json_t *root = NULL;
 	int r;
 
 	r = spec_json_parse(json, &root, err);
-	if (r == 0 && !is_wire && json_object_get(root, "lowers"))
-		r = err_set(err, -EINVAL, "there is no key 'lowers'");
+	for (size_t i = 0; r == 0 && !is_wire && i < sizeof(wire_keys) / sizeof(wire_keys[0]); i++)
+		if (json_object_get(root, wire_keys[i]))
+			r = err_set(err, -EINVAL, "there is no key '%s'", wire_keys[i]);
 	if (r == 0)
 		r = spec_json_read(spec, spec_keys, root, err);
 	if (r < 0)

@@ -85,6 +85,8 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	jsonw_ktext(&j, "rootfs", spec->rootfs ? spec->rootfs : "host");
 	spec_json_write_given(&j, "image", spec->image);
 	write_lowers(&j, spec);
+	if (spec->since_ns)
+		jsonw_kint(&j, "since_ns", spec->since_ns);
 	write_mounts(&j, spec);
 	spec_json_write_words(&j, "hide", &spec->hide);
 	jsonw_key(&j, "network");

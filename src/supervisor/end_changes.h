@@ -4,10 +4,14 @@
 #ifndef SUPERVISOR_END_CHANGES_H
 #define SUPERVISOR_END_CHANGES_H
 
+#include "manifest/changes_rw.h"
 #include "supervisor/supervisor_internal.h"
 
 /* Writes changes/end.json into the record. Where that cannot be done the record says so: the summary must not
  * claim that nothing changed. */
 void end_changes_save(struct supervisor *sup);
+/* The same for a record that is closed without its supervisor; seen: NULL, nobody watched. */
+int end_changes_put(struct record *record, const char *changes_dir, const struct rw_seen *seen,
+	struct err *err);
 
 #endif

@@ -169,6 +169,17 @@ static int on_stop(struct request *req, struct err *err)
 	return 0;
 }
 
+static int on_suspend(struct request *req, struct err *err)
+{
+	if (req->sup->lifeline)
+		return err_set(err, -EBUSY,
+			"sandbox %s ends with the `cloche run` that waits for it: make one that "
+			"stays with `cloche create`",
+			req->sup->id);
+	req->sup->is_suspending = true;
+	return on_stop(req, err);
+}
+
 static int on_net_rules(struct request *req, struct err *err)
 {
 	scoped_str struct str text = {0};
@@ -206,6 +217,7 @@ static const struct {
 	{"wake", on_wake, false},
 	{"status", on_status, false},
 	{"stop", on_stop, false},
+	{"suspend", on_suspend, false},
 	{"keep", on_keep, false},
 	{"net-rules", on_net_rules, false},
 	{"answer", on_answer, true},

@@ -41,6 +41,7 @@ struct rw_before {
 	const char *state_dir;
 	int changes_fd;
 	bool full;
+	bool goes_on; /* what was taken before the sandbox was suspended stays */
 	struct place *places;
 	size_t n;
 	pthread_mutex_t lock;
@@ -67,6 +68,8 @@ static int take_place(struct rw_before *rw, struct place *place, struct err *err
 	place->root_fd = changes_rw_open(place->host);
 	if (place->root_fd < 0)
 		return err_set(err, place->root_fd, "open '%s': %m", place->host);
+	if (rw->goes_on && snapshot_open(rw->changes_fd, place->name, true, &place->before) == 0)
+		return 0;
 	if (!rw->full)
 		(void)hash_cache_open(
 			rw->state_dir, place->root_fd, &old); /* without it, all is read anew */
@@ -177,6 +180,7 @@ void rw_before_start(struct supervisor *sup)
 	rw = sup->rw = new0(struct rw_before);
 	rw->state_dir = sup->state_dir;
 	rw->full = spec->full;
+	rw->goes_on = sup->before != NULL;
 	rw->changes_fd = open(sup->changes_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	rw->touched = file_touched_new();
 	pthread_mutex_init(&rw->lock, NULL);
@@ -242,7 +246,8 @@ void rw_before_wait(struct supervisor *sup)
 	if (!rw)
 		return;
 	rw->seen = (struct rw_seen){.touch = find_touch, .next = next_touched, .data = rw->touched};
-	rw->is_watched = sup->tracing && (sup->spec->trace & SPEC_TRACE_FILES);
+	/* What it did before it was suspended is not known any more: nothing is put down to the host then. */
+	rw->is_watched = !rw->goes_on && sup->tracing && (sup->spec->trace & SPEC_TRACE_FILES);
 	pthread_mutex_lock(&rw->lock);
 	wait_for(rw, &rw->is_walked, rw->full ? INT64_MAX : WAIT_MS);
 	rw->is_late = rw->is_started && !rw->is_walked;

@@ -8,10 +8,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "control/rest.h"
 #include "observer/observer.h"
 #include "record/reader.h"
 #include "record/record.h"
 #include "sandbox/sandbox.h"
+#include "supervisor/end_changes.h"
+#include "supervisor/resting.h"
 #include "supervisor/seal_request.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -23,7 +26,8 @@ struct salvage {
 	struct event_sink sink; /* first: emit gets back from it */
 	struct record *record;
 	int64_t last_guest_ns;
-	bool has_stopped; /* in the record */
+	bool has_stopped;   /* in the record */
+	bool has_suspended; /* as the last that became of it */
 };
 
 static void emit(struct event_sink *sink, struct event *ev)
@@ -65,6 +69,8 @@ static struct map *open_starts(const char *record_dir, struct salvage *salvage)
 			salvage->last_guest_ns = ev->guest_ns;
 		if (ev->kind == EVENT_SANDBOX_STOPPED)
 			salvage->has_stopped = true;
+		if (ev->kind == EVENT_SANDBOX_SUSPENDED || ev->kind == EVENT_SANDBOX_RESUMED)
+			salvage->has_suspended = ev->kind == EVENT_SANDBOX_SUSPENDED;
 		if (ev->kind == EVENT_EXEC_START) {
 			int64_t *id = mem_copy(&ev->id, sizeof(ev->id));
 
@@ -111,6 +117,51 @@ static void say_cut(struct salvage *salvage)
 		emit(&salvage->sink, &stopped);
 }
 
+static void say(struct salvage *salvage, enum event_kind kind, const char *reason)
+{
+	struct event ev = {.kind = kind};
+
+	event_set_text(&ev, reason, reason);
+	emit(&salvage->sink, &ev);
+}
+
+/* It rests, and goes on doing so: only what a kill kept out of the record comes in. */
+static void say_suspended(struct salvage *salvage)
+{
+	if (!salvage->has_suspended)
+		say(salvage, EVENT_SANDBOX_SUSPENDED,
+			"Cloche was killed while it suspended or resumed it");
+}
+
+/* `cloche rm` of one that rested. What it changed is read while its layers are there. */
+static void say_removed(struct salvage *salvage, const char *changes_dir)
+{
+	struct err err = {0};
+
+	if (end_changes_put(salvage->record, changes_dir, NULL, &err) < 0) {
+		(void)err_wrap(&err, 0, "what was changed is not known");
+		say(salvage, EVENT_SANDBOX_ERROR, err.msg);
+	}
+	say(salvage, EVENT_SANDBOX_STOPPED, "removed while it was suspended");
+	say(salvage, EVENT_SANDBOX_REMOVED, NULL);
+}
+
+static void say_end(struct salvage *salvage, enum record_end end, const char *changes_dir)
+{
+	switch (end) {
+	case RECORD_SUSPENDED:
+		say_suspended(salvage);
+		return;
+	case RECORD_FINAL:
+		say_removed(salvage, changes_dir);
+		return;
+	case RECORD_OPEN:
+	case RECORD_CUT:
+		say_cut(salvage);
+		return;
+	}
+}
+
 static bool has_ended(const char *record_dir)
 {
 	scoped(reader) struct reader *reader = NULL;
@@ -128,8 +179,10 @@ static bool is_beyond_mending(int r)
 	       r == -EISDIR || r == -ENXIO;
 }
 
-static int mend_record(const struct salvage_config *config, const char *record_dir, struct err *err)
+static int mend_record(const struct salvage_config *config, const char *record_dir,
+	enum record_end end, struct err *err)
 {
+	scoped_mem char *changes_dir = mem_printf("%s/changes/%s", config->state_dir, config->id);
 	struct salvage salvage = {.sink.emit = emit};
 	scoped_mem char *pins = mem_printf("%s/bpf", config->run_dir);
 	struct map *open;
@@ -147,14 +200,59 @@ static int mend_record(const struct salvage_config *config, const char *record_d
 	(void)observer_salvage(
 		pins, config->id, &salvage.sink, err); /* no ring: nothing waits in it */
 	say_interrupted(&salvage, open);
-	say_cut(&salvage);
+	say_end(&salvage, end, changes_dir);
 	free_starts(open);
 	r = record_flush(salvage.record, true);
 	if (r == 0)
-		r = seal_request(config->seal_fd, salvage.record, config->id, RECORD_CUT);
+		r = seal_request(config->seal_fd, salvage.record, config->id, end);
 	record_free(salvage.record);
 	return r < 0 && r != -ENOTCONN ? err_set(err, r, "close the record of %s: %m", config->id)
 	                               : 0;
+}
+
+static bool is_suspended(const char *record_dir)
+{
+	scoped(reader) struct reader *reader = NULL;
+	struct err ignored;
+
+	return reader_open(record_dir, &reader, &ignored) == 0 && reader_is_suspended(reader);
+}
+
+/* One that rests: its files stay. -EBUSY where nothing is to be done. */
+static int mend_resting(const struct salvage_config *config, const struct rest *rest,
+	const char *dir, const char *record_dir, struct err *err)
+{
+	scoped_mem char *begun = mem_printf("%s/" REST_BEGUN, dir);
+	int r;
+
+	if (rest->is_over || (is_suspended(record_dir) && access(begun, F_OK) < 0))
+		return err_set(err, -EBUSY, "sandbox %s rests in order", config->id);
+	sandbox_clean_running(config->id);
+	r = mend_record(config, record_dir, RECORD_SUSPENDED, err);
+	if (r == 0)
+		resting_settle(dir);
+	return r;
+}
+
+static int mend_folder(const struct salvage_config *config, const char *dir, const char *record_dir,
+	struct err *err)
+{
+	scoped(rest) struct rest *rest = NULL;
+	int r = rest_read(dir, &rest, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r; /* its files are not to be thrown away for that */
+	if (rest && !rest->is_wanted_gone)
+		return mend_resting(config, rest, dir, record_dir, err);
+	r = rest ? mend_record(config, record_dir, RECORD_FINAL, err) : 0;
+	if (r == 0)
+		r = sandbox_clean(config->id, config->state_dir, dir, err);
+	if (r == 0 && !rest)
+		r = mend_record(config, record_dir, RECORD_CUT, err);
+	if (r < 0)
+		return r;
+	r = path_remove_all(AT_FDCWD, dir);
+	return r < 0 ? err_set(err, r, "remove '%s': %m", dir) : 0;
 }
 
 int salvage_sandbox(const struct salvage_config *config, struct err *err)
@@ -163,18 +261,10 @@ int salvage_sandbox(const struct salvage_config *config, struct err *err)
 	scoped_mem char *record_dir = mem_printf("%s/records/%s", config->state_dir, config->id);
 	scoped_mem char *lock = mem_printf("%s/lock", dir);
 	scoped_fd int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int r;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : err_set(err, -errno, "open '%s': %m", lock);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EBUSY, "sandbox %s is alive", config->id);
-	r = sandbox_clean(config->id, config->state_dir, dir, err);
-	if (r < 0)
-		return r;
-	r = mend_record(config, record_dir, err);
-	if (r < 0)
-		return r;
-	r = path_remove_all(AT_FDCWD, dir);
-	return r < 0 ? err_set(err, r, "remove '%s': %m", dir) : 0;
+	return mend_folder(config, dir, record_dir, err);
 }

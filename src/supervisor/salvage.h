@@ -10,7 +10,7 @@ struct salvage_config {
 	int seal_fd; /* to who holds the host key; -1: the end stays unsigned */
 };
 
-/* Does nothing to a sandbox whose supervisor lives (-EBUSY). Safe to repeat. */
+/* Does nothing to a sandbox whose supervisor lives, or which rests in order (-EBUSY). Safe to repeat. */
 int salvage_sandbox(const struct salvage_config *config, struct err *err);
 
 #endif

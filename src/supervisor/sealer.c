@@ -96,7 +96,7 @@ void sealer_free(struct sealer *sealer)
 	free(sealer);
 }
 
-bool sealer_finish(struct sealer *sealer)
+bool sealer_finish(struct sealer *sealer, enum record_end end)
 {
 	struct pollfd p = {.fd = sealer->sock, .events = POLLIN};
 
@@ -105,5 +105,5 @@ bool sealer_finish(struct sealer *sealer)
 			return false;
 		keep(sealer);
 	}
-	return seal_request(sealer->sock, sealer->sup->record, sealer->sup->id, RECORD_FINAL) == 0;
+	return seal_request(sealer->sock, sealer->sup->record, sealer->sup->id, end) == 0;
 }

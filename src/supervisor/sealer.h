@@ -13,6 +13,6 @@ void sealer_free(struct sealer *sealer);
 /* Something was recorded: it will be signed within seconds. No timer runs while nothing happens. */
 void sealer_poke(struct sealer *sealer);
 /* The last seal, waited for. False where the signer is gone: the record's end then stays open, for gc to mark. */
-bool sealer_finish(struct sealer *sealer);
+bool sealer_finish(struct sealer *sealer, enum record_end end);
 
 #endif

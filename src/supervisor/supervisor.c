@@ -14,11 +14,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "control/rest.h"
 #include "supervisor/end_changes.h"
 #include "supervisor/metering.h"
 #include "supervisor/network.h"
 #include "supervisor/publish.h"
 #include "supervisor/requests.h"
+#include "supervisor/resting.h"
 #include "supervisor/rights.h"
 #include "supervisor/running.h"
 #include "supervisor/rw_before.h"
@@ -139,6 +141,7 @@ static int listen_in(struct supervisor *sup, struct err *err)
 	if (dir < 0 || sup->listener < 0)
 		return err_set(err, -errno, "open '%s': %m", sup->dir);
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control.sock", dir);
+	(void)unlinkat(dir, "control.sock", 0); /* of an earlier life, cut off by a kill */
 	if (bind(sup->listener, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
 		listen(sup->listener, 64) < 0)
 		return err_set(err, -errno, "listen on '%s/control.sock': %m", sup->dir);
@@ -189,9 +192,14 @@ static int open_record(
 		.ctx = sup};
 	int r;
 
-	meta_json(sup, config, &meta);
-	record.meta = str_slice(&meta);
-	r = record_create(&record, &sup->record, err);
+	if (sup->before) {
+		r = resting_open_record(sup, &record, config->seal_fd, err);
+		recorder.start_ns -= sup->before->guest_ns;
+	} else {
+		meta_json(sup, config, &meta);
+		record.meta = str_slice(&meta);
+		r = record_create(&record, &sup->record, err);
+	}
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < sup->spec->network.n_secrets; i++)
@@ -211,24 +219,41 @@ static void say(struct supervisor *sup, enum event_kind kind, const char *reason
 	recorder_emit_now(sup->recorder, &ev);
 }
 
+/* By the clock of one that rests, which stands until it is resumed; of a new one, at once. */
+static void say_resting(struct supervisor *sup, enum event_kind kind, const char *reason)
+{
+	struct event ev = {.kind = kind, .guest_ns = sup->rested_ns};
+	struct event_sink *sink = recorder_sink(sup->recorder);
+
+	event_set_text(&ev, reason, reason);
+	if (sup->rested_ns)
+		sink->emit(sink, &ev);
+	else
+		recorder_emit_now(sup->recorder, &ev);
+}
+
 static int open_sandbox(
 	struct supervisor *sup, const struct supervisor_config *config, struct err *err)
 {
+	const struct sandbox_before before = {.id_base = sup->before ? sup->before->id_base : 0,
+		.guest_ns = sup->before ? sup->before->guest_ns : 0};
 	struct sandbox_config sandbox = {.id = sup->id,
 		.spec = sup->spec,
 		.state_dir = sup->state_dir,
 		.dir = sup->dir,
 		.changes_dir = sup->changes_dir,
 		.init_fd = config->init_fd,
+		.before = sup->before ? &before : NULL,
 		.trust_fd = config->trust_fd,
 		.on_place = sup->network ? network_on_place : NULL,
 		.ctx = sup};
 	int r;
 
-	say(sup, EVENT_SANDBOX_CREATED, NULL);
+	if (!sup->before)
+		say(sup, EVENT_SANDBOX_CREATED, NULL);
 	r = sandbox_create(&sandbox, &sup->sandbox, err);
 	if (r < 0) {
-		say(sup, EVENT_SANDBOX_ERROR, err->msg);
+		say_resting(sup, EVENT_SANDBOX_ERROR, err->msg);
 		return r;
 	}
 	recorder_set_start(sup->recorder, sandbox_start_ns(sup->sandbox));
@@ -255,6 +280,8 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 	if (r == 0)
 		r = read_spec(sup, config->spec_fd, err);
 	if (r == 0)
+		r = resting_find(sup, err);
+	if (r == 0)
 		rw_before_start(sup);
 	if (r == 0)
 		r = open_record(sup, config, err);
@@ -268,13 +295,18 @@ static int start(struct supervisor *sup, const struct supervisor_config *config,
 		r = open_sandbox(sup, config, err);
 	if (r == 0)
 		r = rights_keep(sup->network ? RIGHTS_RUNNING_NETWORK : RIGHTS_RUNNING, err);
+	if (r == 0 && sup->before)
+		r = resting_leave(sup, err);
 	if (r < 0)
 		return r;
 	sup->sealer = sealer_new(sup, config->seal_fd);
 	sup->sweep = trash_sweep_new(sup->loop, sup->state_dir);
+	if (sup->before)
+		say(sup, EVENT_SANDBOX_RESUMED, "asked to");
 	tracing_start(sup);
 	rw_before_wait(sup);
-	say(sup, EVENT_SANDBOX_STARTED, NULL);
+	if (!sup->before)
+		say(sup, EVENT_SANDBOX_STARTED, NULL);
 	if (sandbox_notice(sup->sandbox))
 		say(sup, EVENT_HINT, sandbox_notice(sup->sandbox));
 	if (sup->n_published > 0)
@@ -303,7 +335,9 @@ static void answer_ends(struct supervisor *sup)
 		struct conn *conn = sup->conns[--sup->n_conns];
 		struct err why;
 
-		if (conn_wants_end(conn)) {
+		if (conn_wants_end(conn) && sup->end_status < 0) {
+			conn_answer_error(conn, sup->end_status, &sup->end_err);
+		} else if (conn_wants_end(conn)) {
 			conn_answer_ok(conn, slice_of(""));
 		} else if (conn == sup->lifeline && sup->end_reason) {
 			err_set(&why, -ECANCELED, "sandbox %s was ended: %s", sup->id,
@@ -325,6 +359,55 @@ static void close_loop_ends(struct supervisor *sup)
 	sup->listener = -1;
 }
 
+/* It could not be suspended or kept: then it ends, and whoever asked hears why. */
+static void rest_failed(struct supervisor *sup, int r, struct err *err)
+{
+	struct err ignored;
+
+	(void)err_wrap(err, r, "its files cannot be kept, so it ended");
+	say(sup, EVENT_SANDBOX_ERROR, err->msg);
+	sup->is_suspending = false;
+	sup->end_status = r;
+	sup->end_err = *err;
+	sandbox_free(take(&sup->sandbox));
+	(void)sandbox_clean(sup->id, sup->state_dir, sup->dir, &ignored); /* gc goes on with it */
+}
+
+/* What is left of the box: for a while, for later forks, or not at all. Its layer goes with the folder: clear(). */
+static void put_away(struct supervisor *sup)
+{
+	bool rests = sup->is_suspending || sup->spec->keep;
+	struct err err = {0};
+	int r;
+
+	metering_finish(sup);
+	if (!sup->is_suspending)
+		end_changes_save(sup);
+	if (!sup->is_suspending)
+		rw_before_keep(sup);
+	r = rests ? resting_enter(sup, !sup->is_suspending, &err) : 0;
+	if (r < 0)
+		rest_failed(sup, r, &err);
+	else if (!rests)
+		sandbox_destroy(sup->sandbox, true);
+	sup->is_resting = rests && r == 0;
+}
+
+static bool close_record(struct supervisor *sup)
+{
+	enum record_end end = sup->is_suspending ? RECORD_SUSPENDED : RECORD_FINAL;
+
+	recorder_say_lost(sup->recorder);
+	if (sup->is_suspending) {
+		say_resting(sup, EVENT_SANDBOX_SUSPENDED, sup->end_reason);
+	} else {
+		say(sup, EVENT_SANDBOX_STOPPED, sup->end_reason);
+		say(sup, EVENT_SANDBOX_REMOVED, sup->is_resting ? "its layer is kept" : NULL);
+	}
+	recorder_flush(sup->recorder, sup->spec->durable);
+	return sup->sealer && sealer_finish(sup->sealer, end);
+}
+
 /* Everything that was started is ended, in the record and in fact. */
 static bool finish(struct supervisor *sup)
 {
@@ -339,19 +422,10 @@ static bool finish(struct supervisor *sup)
 	publish_close(sup);
 	tracing_stop(sup);
 	rw_before_stop(sup);
-	if (sup->sandbox) {
-		metering_finish(sup);
-		end_changes_save(sup);
-		rw_before_keep(sup);
-		sandbox_destroy(sup->sandbox, true); /* its layer goes with the folder: clear() */
-	}
-	if (sup->record) {
-		recorder_say_lost(sup->recorder);
-		say(sup, EVENT_SANDBOX_STOPPED, sup->end_reason);
-		say(sup, EVENT_SANDBOX_REMOVED, sup->spec->keep ? "its layer is kept" : NULL);
-		recorder_flush(sup->recorder, sup->spec->durable);
-		is_sealed = sup->sealer && sealer_finish(sup->sealer);
-	}
+	if (sup->sandbox)
+		put_away(sup);
+	if (sup->recorder)
+		is_sealed = close_record(sup);
 	record_free(take(&sup->record));
 	return is_sealed;
 }
@@ -369,6 +443,7 @@ static void release(struct supervisor *sup)
 	free(sup->conns);
 	free(sup->execs);
 	free(sup->end_reason);
+	rest_free(sup->before);
 	free(sup->first_network);
 	free(sup->dir);
 	free(sup->record_dir);
@@ -400,40 +475,27 @@ static void forget_all(const struct supervisor *sup)
 	(void)path_remove_all(AT_FDCWD, sup->dir);
 }
 
-/* The root's layer goes from the sandbox's folder, which ends with it, to the layers that stay. */
-static int keep_layers(const struct supervisor *sup, struct err *err)
-{
-	static const char *const names[] = {"root.upper", "usr.upper"};
-	scoped_mem char *kept = mem_printf("%s/layers/%s", sup->state_dir, sup->id);
-	int r = path_make_all(kept, 0700);
-
-	if (r < 0)
-		return err_set(err, r, "make '%s': %m", kept);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		scoped_mem char *from = mem_printf("%s/%s", sup->dir, names[i]);
-		scoped_mem char *to = mem_printf("%s/%s", kept, names[i]);
-
-		if (rename(from, to) < 0 && errno != ENOENT)
-			return err_set(err, -errno, "move '%s' to '%s': %m", from, to);
-	}
-	return 0;
-}
-
 /* Clears the disk. A record without its last seal keeps its sandbox's folder: gc signs its end as cut. */
 static void clear(struct supervisor *sup, bool was_made, bool is_sealed)
 {
-	struct err err;
-
 	sandbox_free(take(&sup->sandbox));
+	if (sup->is_resting && is_sealed)
+		resting_settle(sup->dir);
+	if (sup->is_resting)
+		return;
 	if (!was_made)
 		forget_all(sup);
-	if (!is_sealed)
-		return;
-	if (sup->spec->keep && keep_layers(sup, &err) < 0) {
-		log_warn("sandbox %s: %s, so its folder stays", sup->id, err.msg);
-		return;
-	}
-	trash_remove(sup->state_dir, sup->dir, sup->id);
+	if (is_sealed)
+		trash_remove(sup->state_dir, sup->dir, sup->id);
+}
+
+/* One that was to go on rests again, as it was. */
+static void stay_at_rest(struct supervisor *sup, int seal_fd)
+{
+	if (!sup->sealer)
+		sup->sealer = sealer_new(sup, seal_fd);
+	sup->is_suspending = sup->is_resting = true;
+	sup->end_reason = mem_dup("it could not be resumed");
 }
 
 int supervisor_main(const struct supervisor_config *config)
@@ -447,7 +509,10 @@ int supervisor_main(const struct supervisor_config *config)
 	r = start(&sup, config, &err);
 	if (r < 0) {
 		conn_answer_error(sup.conns[0], r, &err);
-		sup.end_reason = mem_dup("it could not be made");
+		if (sup.before)
+			stay_at_rest(&sup, config->seal_fd);
+		else
+			sup.end_reason = mem_dup("it could not be made");
 	} else {
 		conn_answer_ok(sup.conns[0], slice_of(""));
 		loop_run(sup.loop);

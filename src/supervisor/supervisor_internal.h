@@ -21,6 +21,7 @@ struct trash_sweep;
 struct network;
 struct metering;
 struct rw_before;
+struct rest;
 
 struct supervisor {
 	const char *id, *state_dir, *run_dir;
@@ -50,8 +51,14 @@ struct supervisor {
 	int secrets_fd; /* for the gateway, never read here; -1: none */
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;
-	char *end_reason; /* not NULL: it is ending */
+	char *end_reason;    /* not NULL: it is ending */
+	struct rest *before; /* not NULL: it was suspended and goes on */
 	bool is_paused;
+	bool is_suspending; /* its end is not for good */
+	bool is_resting;    /* its files stay: resting.h */
+	int64_t rested_ns;  /* guest_ns since when */
+	int end_status;     /* 0, or why it could not end as it was asked to */
+	struct err end_err;
 };
 
 /* Ends the loop; the reason stands in sandbox.stopped. The first one counts. */
