@@ -5,16 +5,11 @@
  * library that probes goes on; another gate than the 64-bit one ends the process. */
 #include "gateway/confine.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/bpf.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -22,16 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FILTER_MAX 256
-#define JUMP_MAX   255
-
-#if defined(__x86_64__)
-#define GATE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define GATE AUDIT_ARCH_AARCH64
-#else
-#error "the system call filter knows x86-64 and arm64"
-#endif
+#include "util/callfilter.h"
 
 static const int allowed[] = {
 	__NR_read,
@@ -107,15 +93,7 @@ static const int allowed[] = {
 	__NR_prlimit64,
 };
 
-/* Where low, the low half of an argument under mask, is one of the values, the call is allowed. */
-struct narrow {
-	int call;
-	unsigned argument;
-	uint32_t mask;
-	uint32_t values[4];
-	size_t n;
-};
-static const struct narrow narrowed[] = {
+static const struct callfilter_narrow narrowed[] = {
 	{__NR_socket, 0, ~0u, {AF_INET, AF_INET6}, 2},
 	{__NR_mmap, 2, PROT_EXEC, {0}, 1},
 	{__NR_mprotect, 2, PROT_EXEC, {0}, 1},
@@ -131,73 +109,12 @@ static const struct narrow narrowed[] = {
 	{__NR_tgkill, 2, ~0u, {SIGABRT}, 1},
 };
 
-struct filter {
-	struct sock_filter code[FILTER_MAX];
-	unsigned short n;
+static const struct callfilter filter = {
+	.allowed = allowed,
+	.n_allowed = sizeof(allowed) / sizeof(allowed[0]),
+	.narrowed = narrowed,
+	.n_narrowed = sizeof(narrowed) / sizeof(narrowed[0]),
 };
-
-static void add(struct filter *f, struct sock_filter step)
-{
-	assert(f->n < FILTER_MAX);
-	f->code[f->n++] = step;
-}
-
-static void load(struct filter *f, size_t offset)
-{
-	add(f, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
-}
-
-static void answer(struct filter *f, uint32_t verdict)
-{
-	add(f, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, verdict));
-}
-
-/* The next step answers where the accumulator is value; else it is jumped over. */
-static void if_is(struct filter *f, uint32_t value, uint32_t verdict)
-{
-	add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1));
-	answer(f, verdict);
-}
-
-static void add_narrowed(struct filter *f, const struct narrow *narrow)
-{
-	unsigned short at = f->n;
-
-	add(f, (struct sock_filter)BPF_JUMP(
-		       BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)narrow->call, 0, 0));
-	load(f, offsetof(struct seccomp_data, args) + narrow->argument * sizeof(uint64_t));
-	add(f, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, narrow->mask));
-	for (size_t i = 0; i < narrow->n; i++)
-		if_is(f, narrow->values[i], SECCOMP_RET_ALLOW);
-	answer(f, SECCOMP_RET_ERRNO | EPERM);
-	assert(f->n - at - 1 <= JUMP_MAX);
-	f->code[at].jf = (uint8_t)(f->n - at - 1);
-}
-
-static void build(struct filter *f)
-{
-	load(f, offsetof(struct seccomp_data, arch));
-	add(f, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, GATE, 1, 0));
-	answer(f, SECCOMP_RET_KILL_PROCESS);
-	load(f, offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
-		if_is(f, (uint32_t)allowed[i], SECCOMP_RET_ALLOW);
-	for (size_t i = 0; i < sizeof(narrowed) / sizeof(narrowed[0]); i++)
-		add_narrowed(f, &narrowed[i]);
-	answer(f, SECCOMP_RET_ERRNO | ENOSYS);
-}
-
-static int set_filter(void)
-{
-	struct filter f = {0};
-	struct sock_fprog program = {.filter = f.code};
-	long r;
-
-	build(&f);
-	program.len = f.n;
-	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-	return r < 0 ? -errno : r > 0 ? -ESRCH : 0;
-}
 
 static int die_with(pid_t parent)
 {
@@ -232,6 +149,6 @@ int confine_enter(uid_t uid, struct err *err)
 	r = die_with(parent); /* the change of uid took it back */
 	if (r < 0)
 		return err_set(err, r, "die with the supervisor: %m");
-	r = set_filter();
+	r = callfilter_set(&filter);
 	return r < 0 ? err_set(err, r, "set the filter of system calls: %m") : 0;
 }
