@@ -114,6 +114,7 @@ static void take_row(struct attach *attach, const json_t *row)
 
 	outcome->timed_out = json_is_true(json_object_get(row, "timed_out"));
 	outcome->oom_killed = json_is_true(json_object_get(row, "oom_killed"));
+	outcome->oom_kills = json_integer_value(json_object_get(row, "oom_kills"));
 	outcome->pids_limited = json_is_true(json_object_get(row, "pids_limited"));
 	outcome->disk_full = json_is_true(json_object_get(row, "disk_full"));
 	outcome->left_running = (int)json_integer_value(json_object_get(row, "left_running"));
@@ -333,6 +334,10 @@ void attach_explain(const struct spec_exec *exec, const struct attach_outcome *o
 	if (outcome->oom_killed)
 		log_warn("the command was killed: the sandbox's memory limit (--memory) was "
 			 "reached");
+	else if (outcome->oom_kills > 0)
+		log_warn("the sandbox's memory limit (--memory) was reached: %lld of its processes "
+			 "%s killed",
+			(long long)outcome->oom_kills, outcome->oom_kills == 1 ? "was" : "were");
 	if (outcome->pids_limited)
 		log_warn("the sandbox's limit on processes (--pids) was reached: some could not "
 			 "be started");

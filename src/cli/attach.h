@@ -12,6 +12,7 @@ struct attach_outcome {
 	int exec_errno;    /* the command could not be executed: ENOENT and the like */
 	char failure[256]; /* the words, where something before the command failed; else "" */
 	int left_running;
+	int64_t oom_kills; /* processes that the memory limit killed meanwhile */
 	char exec_id[ID_SIZE];
 };
 

@@ -170,6 +170,8 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(hosts_refused, hosts_refused, list) \
 	X(pids_limited, pids_limited, bool) \
 	X(disk_full, disk_full, bool) \
+	X(oom_kills, oom_kills, int) \
+	X(cpu_throttled_ms, cpu_throttled_ms, int) \
 	/* what was used: of an exec, of the sandbox */ \
 	X(cpu_ms, cpu_ms, int) \
 	X(memory_bytes, memory_bytes, int) \

@@ -10,6 +10,7 @@
 #include "gateway/bridge_internal.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/mitm.h"
+#include "gateway/traffic.h"
 #include "gateway/verdict.h"
 #include "util/mem.h"
 
@@ -34,14 +35,20 @@ static void ask_mitm(struct bridge *bridge)
 		str_puts(&bridge->error, error);
 }
 
+static struct traffic passed(const struct bridge *bridge)
+{
+	const struct bridge_side *side = bridge->side;
+
+	return (struct traffic){.bytes_out = side[MACHINE_CLIENT].relay.bytes + bridge->bytes_out,
+		.bytes_in = side[MACHINE_SERVER].relay.bytes + bridge->bytes_in};
+}
+
 static void tell_end(struct bridge *bridge)
 {
 	struct event ev = flow_head_event(&bridge->head, EVENT_NET_FLOW);
-	struct bridge_side *side = bridge->side;
 
-	event_set(
-		&ev, bytes_out, (event_int)(side[MACHINE_CLIENT].relay.bytes + bridge->bytes_out));
-	event_set(&ev, bytes_in, (event_int)(side[MACHINE_SERVER].relay.bytes + bridge->bytes_in));
+	event_set(&ev, bytes_out, (event_int)passed(bridge).bytes_out);
+	event_set(&ev, bytes_in, (event_int)passed(bridge).bytes_in);
 	event_set(&ev, duration_ns, poller_now_ns(bridge->gw->poller) - bridge->since_ns);
 	event_set_text(&ev, tls, bridge->tls);
 	if (bridge->sni.len)
@@ -312,6 +319,14 @@ void bridge_all_check(struct bridges *bridges)
 	for (struct bridge *bridge = bridges->first; bridge; bridge = next) {
 		next = bridge->next;
 		check(bridge);
+	}
+}
+
+void bridge_all_count(const struct bridges *bridges, struct traffic *traffic)
+{
+	for (const struct bridge *bridge = bridges->first; bridge; bridge = bridge->next) {
+		traffic->bytes_out += passed(bridge).bytes_out;
+		traffic->bytes_in += passed(bridge).bytes_in;
 	}
 }
 

@@ -15,7 +15,8 @@
 #include "util/slice.h"
 
 struct gateway;
-struct bridges; /* all of them */
+struct bridges;
+struct traffic; /* all of them */
 
 struct bridges *bridge_all_new(struct gateway *gw);
 void bridge_all_free(struct bridges *bridges); /* resets all */
@@ -27,6 +28,8 @@ void bridge_open(struct gateway *gw, struct flow_head *head, int client_fd,
 
 /* Resets what the rules in force no longer let through. */
 void bridge_all_check(struct bridges *bridges);
+/* Adds what open ones passed. */
+void bridge_all_count(const struct bridges *bridges, struct traffic *traffic);
 
 /* Resets those that hold most, until bytes are free, about; each is told with `why`, and on_broken() called for it. */
 void bridge_all_relieve(struct bridges *bridges, size_t bytes, const char *why,

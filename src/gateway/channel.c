@@ -19,6 +19,7 @@ struct channel {
 	int fd, error;
 	char *sandbox;
 	int64_t start_ns;
+	struct traffic told;
 	struct str out, in, line;
 	size_t in_at; /* what of in was taken */
 };
@@ -68,10 +69,19 @@ void channel_event(struct channel *channel, uint64_t cgroup, struct event *ev)
 
 	if (ev->guest_ns == 0)
 		ev->guest_ns = clock_mono_ns() - channel->start_ns;
+	if (ev->kind == EVENT_NET_FLOW || ev->kind == EVENT_NET_UDP) {
+		channel->told.bytes_out += (uint64_t)ev->bytes_out;
+		channel->told.bytes_in += (uint64_t)ev->bytes_in;
+	}
 	str_reset(&channel->line);
 	event_json_write(&channel->line, ev, slice_of(channel->sandbox));
 	frame.rest = str_slice(&channel->line);
 	channel_frame(channel, &frame);
+}
+
+struct traffic channel_told(const struct channel *channel)
+{
+	return channel->told;
 }
 
 int channel_read(struct channel *channel)

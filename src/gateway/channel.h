@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "event/event.h"
+#include "gateway/traffic.h"
 #include "proto/gateway_wire.h"
 #include "util/scoped.h"
 #include "util/slice.h"
@@ -21,6 +22,8 @@ SCOPED_TYPE(channel)
 
 /* Gives it its guest_ns where that is 0. cgroup: of who caused it; 0: not known. */
 void channel_event(struct channel *channel, uint64_t cgroup, struct event *ev);
+/* What the flows passed whose ends were told so. */
+struct traffic channel_told(const struct channel *channel);
 /* All others. */
 void channel_frame(struct channel *channel, const struct gateway_frame *frame);
 /* Writes what was gathered. -EPIPE and the like: the supervisor is gone. */

@@ -22,6 +22,7 @@
 #include "gateway/resolver.h"
 #include "gateway/secrets.h"
 #include "gateway/tls_client.h"
+#include "gateway/traffic.h"
 #include "gateway/udp_flow.h"
 #include "proto/gateway_wire.h"
 #include "util/clock.h"
@@ -75,6 +76,7 @@ static void answer_flushes(struct gateway *gw)
 
 	poller_timer_stop(gw->poller, &gw->flush_timer);
 	gw->flush_waits = false;
+	traffic_tell(gw);
 	for (size_t at = 0; at < gw->flushes.len; at += sizeof(id)) {
 		memcpy(&id, gw->flushes.p + at, sizeof(id));
 		channel_frame(
@@ -123,6 +125,9 @@ static void on_frame(struct gateway *gw, const struct gateway_frame *frame)
 	case GATEWAY_ANSWER:
 		ask_all_answer(gw->asks, frame->id, frame->flag);
 		break;
+	case GATEWAY_COUNT:
+		traffic_tell(gw);
+		break;
 	case GATEWAY_READY:
 	case GATEWAY_EVENT:
 	case GATEWAY_BLOB:
@@ -130,6 +135,8 @@ static void on_frame(struct gateway *gw, const struct gateway_frame *frame)
 	case GATEWAY_BLOB_TAIL:
 	case GATEWAY_FLUSHED:
 	case GATEWAY_ASK:
+	case GATEWAY_BYTES_OUT:
+	case GATEWAY_BYTES_IN:
 		poller_stop(gw->poller); /* not the supervisor's to send */
 		break;
 	}

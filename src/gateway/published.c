@@ -15,6 +15,7 @@
 #include "gateway/gateway_internal.h"
 #include "gateway/limits.h"
 #include "gateway/relay.h"
+#include "gateway/traffic.h"
 #include "proto/gateway_wire.h"
 #include "util/mem.h"
 
@@ -317,6 +318,14 @@ int published_open(struct gateway *gw, struct published **ret_published, struct 
 	}
 	*ret_published = all;
 	return 0;
+}
+
+void published_count(const struct published *all, struct traffic *traffic)
+{
+	for (const struct visit *visit = all->first; visit; visit = visit->next) {
+		traffic->bytes_out += visit->relay[INSIDE].bytes;
+		traffic->bytes_in += visit->relay[OUTSIDE].bytes;
+	}
 }
 
 void published_free(struct published *published)

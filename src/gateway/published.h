@@ -7,9 +7,12 @@
 #include "util/err.h"
 
 struct gateway;
-struct published; /* all of them */
+struct published;
+struct traffic; /* all of them */
 
 int published_open(struct gateway *gw, struct published **ret_published, struct err *err);
+/* Adds what open ones passed. */
+void published_count(const struct published *published, struct traffic *traffic);
 void published_free(struct published *published); /* resets all */
 
 #endif

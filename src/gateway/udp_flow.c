@@ -17,6 +17,7 @@
 #include "gateway/owners.h"
 #include "gateway/refused.h"
 #include "gateway/syn.h"
+#include "gateway/traffic.h"
 #include "gateway/udp_socket.h"
 #include "gateway/verdict.h"
 #include "proto/gateway_wire.h"
@@ -456,6 +457,14 @@ void udp_flows_check(struct udp_flows *all)
 			continue;
 		flow->answer = answer;
 		refuse(flow);
+	}
+}
+
+void udp_flows_count(const struct udp_flows *all, struct traffic *traffic)
+{
+	for (const struct udp_flow *flow = all->first; flow; flow = flow->next) {
+		traffic->bytes_out += flow->bytes_out;
+		traffic->bytes_in += flow->bytes_in;
 	}
 }
 

@@ -10,9 +10,12 @@
 
 struct gateway;
 struct udp_flows;
+struct traffic;
 
 int udp_flows_open(struct gateway *gw, struct udp_flows **ret_flows, struct err *err);
 void udp_flows_free(struct udp_flows *flows);
 void udp_flows_check(struct udp_flows *flows); /* the rules have changed */
+void udp_flows_count(
+	const struct udp_flows *flows, struct traffic *traffic); /* adds what they passed */
 
 #endif

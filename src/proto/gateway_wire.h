@@ -51,10 +51,14 @@ enum gateway_fd {
 	X(BLOB_TAIL, 7, false, BYTES) /* and the last ones */ \
 	X(FLUSHED, 4, true, NONE)     /* answers FLUSH */ \
 	X(ASK, 5, true, BYTES) /* {"host","address","port","protocol","pid"}: hold or not? */ \
+	X(BYTES_OUT, 8, true, \
+		NONE) /* id: what programs sent by it up to now, of open flows, too, */ \
+	X(BYTES_IN, 9, true, NONE) /* and what they got: answer COUNT, and come before FLUSHED */ \
 	/* from the supervisor */ \
 	X(FLUSH, 16, true, NONE)   /* answered once all that can be read now is in events */ \
 	X(RULES, 17, false, BYTES) /* the network object of a spec, instead of the one before */ \
-	X(ANSWER, 18, true, FLAG)  /* to ASK: let it through */
+	X(ANSWER, 18, true, FLAG)  /* to ASK: let it through */ \
+	X(COUNT, 19, false, NONE)
 
 enum gateway_frame_type {
 #define GATEWAY_FRAME_ENUM(symbol, number, has_id, rest) GATEWAY_##symbol = number,

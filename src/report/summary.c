@@ -199,6 +199,8 @@ static void take_exec_end(struct summary *summary, const struct event *ev)
 	summary->execs.ended++;
 	summary->execs.timed_out += ev->timed_out;
 	summary->execs.oom_killed += ev->oom_killed;
+	if (!ev->oom_killed)
+		summary->execs.oom_kills = saturate_add(summary->execs.oom_kills, ev->oom_kills);
 	summary->execs.pids_limited += ev->pids_limited;
 	summary->execs.disk_full += ev->disk_full;
 	summary->execs.interrupted += ev->interrupted;

@@ -68,7 +68,7 @@ struct summary_reasons {
 
 struct summary_execs {
 	int64_t started, ended, timed_out, oom_killed, interrupted, left_running, late_bytes;
-	int64_t pids_limited, disk_full;
+	int64_t oom_kills, pids_limited, disk_full;
 };
 
 struct summary {

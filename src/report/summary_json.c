@@ -96,6 +96,7 @@ static void write_commands(struct summary *summary, struct jsonw *j, const struc
 	jsonw_kint(j, "failed", c->failed);
 	jsonw_kint(j, "timed_out", summary->execs.timed_out);
 	jsonw_kint(j, "oom_killed", summary->execs.oom_killed);
+	jsonw_kint(j, "oom_kills", summary->execs.oom_kills);
 	jsonw_kint(j, "pids_limited", summary->execs.pids_limited);
 	jsonw_kint(j, "disk_full", summary->execs.disk_full);
 	jsonw_kint(j, "interrupted", summary->execs.interrupted);

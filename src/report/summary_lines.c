@@ -249,6 +249,9 @@ static void add_commands(
 	}
 	add_odd(out, summary->execs.timed_out, "ran into the time limit");
 	add_odd(out, summary->execs.oom_killed, "killed: out of memory");
+	add_odd(out, summary->execs.oom_kills,
+		summary->execs.oom_kills == 1 ? "of its processes killed: out of memory"
+					      : "of their processes killed: out of memory");
 	add_odd(out, summary->execs.pids_limited, "ran into the limit on processes");
 	add_odd(out, summary->execs.disk_full, "ran into the disk limit");
 	add_odd(out, summary->execs.interrupted, "cut off");

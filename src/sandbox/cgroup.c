@@ -276,6 +276,7 @@ static int set_limits(struct cgroup *cgroup, const char *root, const char *id,
 			(void)delegate(cgroup->path, controller_names[i], NULL); /* to count */
 	}
 	cgroup->limits_memory = limits->memory_bytes > 0;
+	cgroup->limits_cpu = limits->cpu_milli > 0;
 	cgroup->limits_pids = limits->pids_max > 0;
 	return r;
 }
@@ -348,34 +349,6 @@ int cgroup_count(int child_fd)
 int cgroup_freeze(const struct cgroup *cgroup, bool frozen)
 {
 	return fdio_put(cgroup->fd, "cgroup.freeze", frozen ? "1" : "0");
-}
-
-static uint64_t count_oom_kills(const struct cgroup *cgroup)
-{
-	const char *v1 = cgroup->v1_paths[CGROUP_MEMORY];
-	char path[CGROUP_PATH_LEN + 32];
-	scoped_str struct str text = {0};
-	const char *at;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", v1[0] ? v1 : cgroup->path,
-		v1[0] ? "memory.oom_control" : "memory.events");
-	if (fdio_read_file(AT_FDCWD, path, FILE_MAX, &text) < 0 || !text.p)
-		return 0;
-	at = strstr(text.p, "oom_kill ");
-	return at ? strtoull(at + strlen("oom_kill "), NULL, 10) : 0;
-}
-
-bool cgroup_take_oom_kill(struct cgroup *cgroup)
-{
-	uint64_t n;
-
-	if (!cgroup->limits_memory)
-		return false;
-	n = count_oom_kills(cgroup);
-	if (n <= cgroup->n_oom_kills_seen)
-		return false;
-	cgroup->n_oom_kills_seen = n;
-	return true;
 }
 
 /* Removes the folders below, then the folder; -EBUSY while something lives in them. */

@@ -29,7 +29,7 @@ struct cgroup {
 	int v1_join_fds
 		[CGROUP_N_CONTROLLERS]; /* cgroup.procs of the groups beside it, -1 where none is */
 	char v1_paths[CGROUP_N_CONTROLLERS][CGROUP_PATH_LEN];
-	bool limits_memory, limits_pids;
+	bool limits_memory, limits_cpu, limits_pids;
 	uint64_t n_oom_kills_seen;
 };
 
@@ -57,5 +57,12 @@ int cgroup_count(int child_fd); /* processes in it */
 int cgroup_freeze(const struct cgroup *cgroup, bool frozen);
 /* Whether the memory limit has killed something since last asked. */
 bool cgroup_take_oom_kill(struct cgroup *cgroup);
+/* What its limits did to it since it was made. */
+struct cgroup_limited {
+	int64_t oom_kills;        /* processes killed */
+	int64_t pids_refused;     /* times that a process or thread could not be made */
+	int64_t cpu_throttled_us; /* time that it was not let run for */
+};
+void cgroup_read_limited(const struct cgroup *cgroup, struct cgroup_limited *ret);
 
 #endif

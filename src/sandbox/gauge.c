@@ -80,9 +80,11 @@ void gauge_read_group(
 	ret->threads_peak = read_either(group_fd, "pids.peak", pids_v1, "pids.peak", "");
 }
 
-int64_t gauge_read_pids_refused(int group_fd, const char *pids_v1)
+int64_t gauge_read_pids_refused(int group_fd)
 {
-	return read_either(group_fd, "pids.events", pids_v1, "pids.events", "max ");
+	int64_t n = read_number(group_fd, "pids.events", "max ");
+
+	return n == GAUGE_UNKNOWN ? 0 : n;
 }
 
 /* A process that is gone meanwhile has nothing to add; a file that the kernel does not have leaves the sum unknown. */

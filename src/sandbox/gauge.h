@@ -22,8 +22,9 @@ struct gauge_group {
 void gauge_read_group(
 	int group_fd, const char *memory_v1, const char *pids_v1, struct gauge_group *ret);
 
-/* Times that the group's limit on processes refused one. GAUGE_UNKNOWN: not counted. */
-int64_t gauge_read_pids_refused(int group_fd, const char *pids_v1);
+/* Times that a process of the group itself was refused one by a limit above it, as kernels before 6.11 count it (later
+ * ones count where the limit is). 0 where nobody counts. */
+int64_t gauge_read_pids_refused(int group_fd);
 
 /* Of processes that live. Written and read: what they, and children they waited for, caused at the disk. */
 struct gauge_processes {

@@ -505,13 +505,9 @@ void sandbox_read_usage(const struct sandbox *s, struct gauge_group *ret)
 	gauge_read_group(s->cgroup.fd, v1_group(s, CGROUP_MEMORY), v1_group(s, CGROUP_PIDS), ret);
 }
 
-int64_t sandbox_pids_refused(const struct sandbox *s)
+void sandbox_read_limited(const struct sandbox *s, struct cgroup_limited *ret)
 {
-	int64_t n = s->cgroup.limits_pids
-	                    ? gauge_read_pids_refused(s->cgroup.fd, v1_group(s, CGROUP_PIDS))
-	                    : 0;
-
-	return n == GAUGE_UNKNOWN ? 0 : n;
+	cgroup_read_limited(&s->cgroup, ret);
 }
 
 const char *sandbox_notice(const struct sandbox *s)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sandbox/cgroup.h"
 #include "sandbox/gauge.h"
 #include "spec/spec.h"
 #include "util/err.h"
@@ -93,8 +94,8 @@ void sandbox_read_usage(const struct sandbox *sandbox, struct gauge_group *ret);
 /* What its layers and change sets hold, and whether that is all that --disk lets them; GAUGE_UNKNOWN and false without
  * that limit. */
 int64_t sandbox_disk_held(const struct sandbox *sandbox, bool *ret_is_full);
-/* Times that --pids refused a process; 0 without that limit. */
-int64_t sandbox_pids_refused(const struct sandbox *sandbox);
+/* What its limits did to it; 0 without them. */
+void sandbox_read_limited(const struct sandbox *sandbox, struct cgroup_limited *ret);
 
 /* One exec. Prepared first (its cgroup exists, nothing runs), so that whoever watches can look at it before
  * the first instruction; then started; then ended. */
@@ -140,6 +141,7 @@ struct sandbox_exit {
 int sandbox_exec_reap(struct sandbox_exec *exec, struct sandbox_exit *ret_exit);
 /* What its group has used up to now; its processes are added to *sum, see gauge.h. */
 void sandbox_exec_read_usage(const struct sandbox_exec *exec, struct gauge_group *ret);
+int64_t sandbox_exec_pids_refused(const struct sandbox_exec *exec); /* see gauge.h */
 void sandbox_exec_add_processes(
 	const struct sandbox_exec *exec, unsigned *left, struct gauge_processes *sum);
 int sandbox_exec_n_left(const struct sandbox_exec *exec); /* processes still in its cgroup */

@@ -473,6 +473,11 @@ void sandbox_exec_read_usage(const struct sandbox_exec *exec, struct gauge_group
 	gauge_read_group(exec->cgroup_fd, NULL, NULL, ret);
 }
 
+int64_t sandbox_exec_pids_refused(const struct sandbox_exec *exec)
+{
+	return exec->sandbox->cgroup.limits_pids ? gauge_read_pids_refused(exec->cgroup_fd) : 0;
+}
+
 void sandbox_exec_add_processes(
 	const struct sandbox_exec *exec, unsigned *left, struct gauge_processes *sum)
 {

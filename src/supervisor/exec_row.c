@@ -96,6 +96,8 @@ static int exit_code_of(const struct exec_row *row)
 static void set_used(struct event *ev, const struct exec_row *row)
 {
 	METERING_SET(ev, cpu_ms, metering_cpu_ms(&row->used));
+	if (row->limited.cpu_throttled_us >= 1000)
+		event_set(ev, cpu_throttled_ms, row->limited.cpu_throttled_us / 1000);
 	METERING_SET(ev, memory_peak_bytes, row->used.memory_peak_bytes);
 	METERING_SET(ev, rss_max_bytes, row->exit.rss_max_bytes);
 	METERING_SET(ev, threads_peak, row->used.threads_peak);
@@ -114,7 +116,9 @@ static void set_outcome(struct event *ev, const struct exec_row *row)
 		event_set(ev, exit_code, exit_code_of(row));
 	event_set(ev, timed_out, row->timed_out);
 	event_set(ev, oom_killed, row->exit.oom_killed);
-	event_set(ev, pids_limited, row->pids_limited);
+	if (row->limited.oom_kills > 0)
+		event_set(ev, oom_kills, row->limited.oom_kills);
+	event_set(ev, pids_limited, row->limited.pids_refused > 0);
 	event_set(ev, disk_full, row->disk_full);
 	if (row->interrupted)
 		event_set(ev, interrupted, true);
@@ -172,7 +176,8 @@ void exec_row_answer(const struct exec_row *row, struct str *out)
 		jsonw_ktext(&j, "reason", row->failure);
 	jsonw_kbool(&j, "timed_out", row->timed_out);
 	jsonw_kbool(&j, "oom_killed", row->exit.oom_killed);
-	jsonw_kbool(&j, "pids_limited", row->pids_limited);
+	jsonw_kint(&j, "oom_kills", row->limited.oom_kills);
+	jsonw_kbool(&j, "pids_limited", row->limited.pids_refused > 0);
 	jsonw_kbool(&j, "disk_full", row->disk_full);
 	jsonw_kbool(&j, "interrupted", row->interrupted);
 	jsonw_kint(&j, "left_running", row->n_left);

@@ -16,8 +16,8 @@ struct exec_row {
 	int exec_errno; /* of an execve that failed, or of what comes before it, else 0: exit code 127 or 126 */
 	char *failure; /* the words, where it did not come to the execve */
 	bool timed_out, interrupted, slice_complete;
-	bool pids_limited; /* a process was refused to the sandbox meanwhile */
-	bool disk_full;    /* it held meanwhile all that its disk limit lets it */
+	struct cgroup_limited limited; /* what the sandbox's limits did meanwhile */
+	bool disk_full;                /* it held meanwhile all that its disk limit lets it */
 	struct gauge_group used;
 	int n_left;                        /* processes still running */
 	const struct exec_stream *streams; /* two; the second unused with a terminal. NULL: none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/metering.h"
 
+#include "supervisor/network.h"
 #include "supervisor/running.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -21,6 +22,13 @@ struct sample {
 	bool is_full;
 };
 
+/* Bytes through the network one way. Either sum may lack something: of flows that are open, or of those whose end the
+ * gateway has not told yet; so the larger one holds. */
+struct passed {
+	int64_t ended;           /* by flows that ended */
+	int64_t before, counted; /* as gateways say: all before this one, and this one */
+};
+
 struct metering {
 	struct loop_timer *timer;
 	int64_t due_ns;        /* 0: no sample to come */
@@ -30,7 +38,7 @@ struct metering {
 	bool has_ended; /* an exec did */
 	struct sample last;
 	int64_t ended_read_bytes, ended_write_bytes; /* by execs that ended */
-	int64_t bytes_out, bytes_in;
+	struct passed out, in;
 	int64_t times_full;
 };
 
@@ -44,6 +52,20 @@ int64_t metering_interval_ms(int64_t ran_ns, unsigned n_quiet)
 	if (ms < quiet_ms)
 		return quiet_ms;
 	return ms < INTERVAL_MAX_MS ? ms : INTERVAL_MAX_MS;
+}
+
+static int64_t add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) || sum < 0 ? INT64_MAX : sum;
+}
+
+static int64_t sum_of(const struct passed *passed)
+{
+	int64_t counted = add(passed->before, passed->counted);
+
+	return passed->ended > counted ? passed->ended : counted;
 }
 
 static void emit(struct supervisor *sup, const struct sample *sample)
@@ -62,8 +84,8 @@ static void emit(struct supervisor *sup, const struct sample *sample)
 	METERING_SET(&ev, disk_write_bytes, processes->disk_write_bytes);
 	METERING_SET(&ev, disk_bytes, sample->disk_bytes);
 	if (sup->network) {
-		event_set(&ev, bytes_out, sup->metering->bytes_out);
-		event_set(&ev, bytes_in, sup->metering->bytes_in);
+		event_set(&ev, bytes_out, sum_of(&sup->metering->out));
+		event_set(&ev, bytes_in, sum_of(&sup->metering->in));
 	}
 	recorder_emit_now(sup->recorder, &ev);
 }
@@ -150,6 +172,7 @@ static void on_time(void *ctx)
 	struct supervisor *sup = ctx;
 
 	take_sample(sup);
+	network_ask_count(sup); /* for the next */
 	recorder_flush(sup->recorder, false);
 }
 
@@ -218,14 +241,31 @@ int64_t metering_times_full(const struct supervisor *sup)
 	return sup->metering->times_full;
 }
 
+/* The gateway reads what is foreign: less than nothing is not believed. */
 void metering_add_network(struct supervisor *sup, int64_t bytes_out, int64_t bytes_in)
 {
 	struct metering *metering = sup->metering;
 
-	if (__builtin_add_overflow(metering->bytes_out, bytes_out, &metering->bytes_out) ||
-		metering->bytes_out < 0)
-		metering->bytes_out = INT64_MAX;
-	if (__builtin_add_overflow(metering->bytes_in, bytes_in, &metering->bytes_in) ||
-		metering->bytes_in < 0)
-		metering->bytes_in = INT64_MAX;
+	if (bytes_out > 0)
+		metering->out.ended = add(metering->out.ended, bytes_out);
+	if (bytes_in > 0)
+		metering->in.ended = add(metering->in.ended, bytes_in);
+}
+
+void metering_count_network(struct supervisor *sup, bool is_out, uint64_t bytes)
+{
+	struct passed *passed = is_out ? &sup->metering->out : &sup->metering->in;
+
+	if (bytes <= INT64_MAX && (int64_t)bytes > passed->counted)
+		passed->counted = (int64_t)bytes;
+}
+
+void metering_end_gateway(struct supervisor *sup)
+{
+	struct passed *both[] = {&sup->metering->out, &sup->metering->in};
+
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		both[i]->before = sum_of(both[i]);
+		both[i]->counted = 0;
+	}
 }

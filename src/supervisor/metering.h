@@ -25,6 +25,9 @@ void metering_finish(struct supervisor *sup);
 int64_t metering_times_full(const struct supervisor *sup);
 /* Of a flow that ended. */
 void metering_add_network(struct supervisor *sup, int64_t bytes_out, int64_t bytes_in);
+/* All that the gateway passed, in one direction; and that it ended. */
+void metering_count_network(struct supervisor *sup, bool is_out, uint64_t bytes);
+void metering_end_gateway(struct supervisor *sup);
 
 /* Sets a field of an event where the figure is known. */
 #define METERING_SET(ev, name, value) \

@@ -9,6 +9,7 @@
 
 #include "netcatch/netcatch.h"
 #include "supervisor/gateway_process.h"
+#include "supervisor/metering.h"
 #include "supervisor/network_asks.h"
 #include "supervisor/network_events.h"
 #include "supervisor/network_rules.h"
@@ -122,6 +123,8 @@ static void on_frame(void *ctx, const struct gateway_frame *frame)
 
 	if (frame->type == GATEWAY_EVENT)
 		network_events_take(sup, network->names, frame, &network->line);
+	else if (frame->type == GATEWAY_BYTES_OUT || frame->type == GATEWAY_BYTES_IN)
+		metering_count_network(sup, frame->type == GATEWAY_BYTES_OUT, frame->id);
 	else if (frame->type == GATEWAY_ASK)
 		network_asks_take(sup, network->asks, frame);
 	else if (sup->spec->trace & SPEC_TRACE_NETWORK) /* else no event names it */
@@ -147,6 +150,7 @@ static void on_end(void *ctx, const char *reason)
 
 	network_events_say_gateway(sup, "died", reason);
 	recorder_flush(sup->recorder, false);
+	metering_end_gateway(sup);
 	network_asks_forget(sup->network->asks);
 	netcatch_reset(sup->network->netcatch);
 	gateway_process_free(take(&sup->network->gateway));
@@ -348,6 +352,13 @@ void network_rules_changed(struct supervisor *sup)
 	/* Frames are handled in their order: who asked for the rules is answered when they hold. */
 	(void)gateway_process_flush(
 		sup->network->gateway, SETTLE_MS); /* one that hangs hears of them later */
+}
+
+void network_ask_count(struct supervisor *sup)
+{
+	if (sup->network && sup->network->gateway)
+		gateway_process_send(
+			sup->network->gateway, &(struct gateway_frame){.type = GATEWAY_COUNT});
 }
 
 void network_answer(struct supervisor *sup, uint64_t ask_id, bool is_allowed)

@@ -21,6 +21,8 @@ void network_add_exec(struct supervisor *sup, uint64_t cgroup_id, const char *ex
 void network_end_exec(struct supervisor *sup, uint64_t cgroup_id); /* nothing runs in it any more */
 /* Everything that has happened on the network up to now is in the record when this returns true. Waits 100 ms at most. */
 bool network_settle(struct supervisor *sup);
+/* The gateway is to say what passed it: heard of by metering_count_network(). Does not wait. */
+void network_ask_count(struct supervisor *sup);
 /* The rules of the spec have changed. */
 void network_rules_changed(struct supervisor *sup);
 void network_answer(

@@ -34,7 +34,9 @@ struct running {
 	struct loop_io *exit_io, *status_io;
 	struct loop_timer *timeout, *deadline;
 	struct exec_row row;
-	int64_t pids_refused, times_full; /* in the whole sandbox, before it began */
+	struct cgroup_limited
+		limited_before; /* what limits did to the whole sandbox before it began, */
+	int64_t times_full;     /* and how often the disk was full */
 	bool is_over;
 };
 
@@ -162,6 +164,22 @@ static void answer(struct running *running)
 	conn_send(conn, WIRE_JSON, str_slice(&text));
 }
 
+/* What it used, and what the sandbox's limits did while it ran. */
+static void measure(struct running *running)
+{
+	struct sandbox *sandbox = running->sup->sandbox;
+	const struct cgroup_limited *before = &running->limited_before;
+	struct exec_row *row = &running->row;
+
+	sandbox_exec_read_usage(running->box, &row->used);
+	sandbox_read_limited(sandbox, &row->limited);
+	row->limited.oom_kills -= before->oom_kills;
+	row->limited.pids_refused += sandbox_exec_pids_refused(running->box) - before->pids_refused;
+	row->limited.cpu_throttled_us -= before->cpu_throttled_us;
+	(void)sandbox_disk_held(sandbox, &row->disk_full);
+	row->disk_full |= metering_times_full(running->sup) > running->times_full;
+}
+
 static void finish(struct running *running)
 {
 	struct supervisor *sup = running->sup;
@@ -172,10 +190,7 @@ static void finish(struct running *running)
 	exec_stream_catch_up(&running->streams[1]);
 	running->row.ended_ns = clock_mono_ns();
 	running->row.n_left = sandbox_exec_n_left(running->box);
-	sandbox_exec_read_usage(running->box, &running->row.used);
-	running->row.pids_limited = sandbox_pids_refused(sup->sandbox) > running->pids_refused;
-	(void)sandbox_disk_held(sup->sandbox, &running->row.disk_full);
-	running->row.disk_full |= metering_times_full(sup) > running->times_full;
+	measure(running);
 	running->row.slice_complete = network_settle(sup);
 	running->row.slice_complete &= tracing_settle(sup);
 	metering_end_exec(sup, &running->row.exit);
@@ -345,7 +360,7 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 		return r;
 	network_add_exec(sup, sandbox_exec_cgroup_id(running->box), running->id);
 	running->row.id = sup->next_row++;
-	running->pids_refused = sandbox_pids_refused(sup->sandbox);
+	sandbox_read_limited(sup->sandbox, &running->limited_before);
 	running->times_full = metering_times_full(sup);
 	exec_row_start(sup, &running->row);
 	recorder_flush(sup->recorder, sup->spec->durable);

@@ -166,7 +166,8 @@ static void write_row(struct jsonw *j, const struct event *row)
 		EVENT_F_output_truncated, EVENT_F_labels};
 	/* Only where they say something. */
 	static const enum event_field more[] = {EVENT_F_terminal, EVENT_F_result,
-		EVENT_F_interrupted, EVENT_F_left_running, EVENT_F_slice_complete, EVENT_F_reason,
+		EVENT_F_interrupted, EVENT_F_left_running, EVENT_F_oom_kills,
+		EVENT_F_cpu_throttled_ms, EVENT_F_slice_complete, EVENT_F_reason,
 		EVENT_F_hosts_refused};
 
 	jsonw_object(j);

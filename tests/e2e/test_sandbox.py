@@ -212,8 +212,17 @@ def test_memory_limit_kills_and_is_named(cloche):
 		options=('--memory', '128M'))
 	assert run.code == 137 and run.out == ''
 	row = run.record.row()
-	assert row['oom_killed'] is True and row['signal'] == 9
+	assert row['oom_killed'] is True and row['signal'] == 9 and row['oom_kills'] == 1
 	assert 'memory' in run.err
+
+
+def test_memory_limit_that_kills_a_child_is_named_too(cloche):
+	code = "x = bytearray(400 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1"
+	run = cloche.sh(f'{harness.PYTHON} -c "$1"; echo $?', code, options=('--memory', '128M'))
+	assert run.code == 0 and run.lines[-1] == '137'
+	row = run.record.row()
+	assert row['oom_killed'] is False and row['oom_kills'] == 1
+	assert '--memory' in run.err and '1 of its processes killed: out of memory' in ' '.join(run.err.split())
 
 
 def test_process_limit_refuses_and_frees_again(sandbox):
@@ -242,6 +251,7 @@ def test_cpu_limit_slows(cloche):
 		'print(time.monotonic() - w)'
 	run = cloche.py(code, options=('--cpus', '0.25'))
 	assert float(run.out) > 1.0
+	assert 0 < run.record.row()['cpu_throttled_ms'] < 60000
 
 
 def test_pause_stops_and_wake_goes_on(box):
