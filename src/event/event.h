@@ -28,6 +28,13 @@
 	X(FILE_LINK, "file.link") \
 	X(FILE_MODE, "file.mode") \
 	X(DIR_CREATE, "dir.create") \
+	X(MOUNT_OPEN, "mount.open") \
+	X(MOUNT_CLOSE, "mount.close") \
+	X(MOUNT_CREATE, "mount.create") \
+	X(MOUNT_MKDIR, "mount.mkdir") \
+	X(MOUNT_RENAME, "mount.rename") \
+	X(MOUNT_DELETE, "mount.delete") \
+	X(MOUNT_TRUNCATE, "mount.truncate") \
 	X(NET_DNS, "net.dns") \
 	X(NET_CONNECT, "net.connect") \
 	X(NET_LISTEN, "net.listen") \
@@ -125,6 +132,13 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(owner, owner, int) \
 	X(group, group, int) \
 	X(name, name, text) \
+	X(bytes_read, bytes_read, int) \
+	X(bytes_written, bytes_written, int) \
+	X(mapped, mapped, text) \
+	X(cloned, cloned, bool) \
+	X(asynchronous, asynchronous, bool) \
+	X(open_at_end, open_at_end, bool) \
+	X(witness, witness, bool) \
 	X(result, result, errno) \
 	X(own_filter, own_filter, bool) \
 	/* refusals, gaps, hints */ \

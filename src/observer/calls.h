@@ -26,7 +26,11 @@ enum call_shape {
 	CALL_EXEC,    /* where it failed: dir1, name1, argv in a */
 	CALL_WRITE,   /* descriptor dir1, bytes at a */
 	CALL_WRITEV,  /* descriptor dir1, iovec at a, b of them */
-	CALL_COPY,    /* descriptor dir1 is written to by the kernel */
+	CALL_COPY,    /* descriptor dir1 is written to by the kernel, dir2 is read */
+	CALL_READ,    /* descriptor dir1; counted only, as the next three */
+	CALL_MAP,
+	CALL_IOCTL,
+	CALL_SUBMIT,    /* iocb pointers at b, the result of them */
 	CALL_REFUSABLE, /* told only where it was refused */
 	CALL_RING,      /* told always: io_uring */
 };
@@ -88,11 +92,21 @@ struct call {
 	X(pwritev, WRITEV, 0, 15, 15, 15, 1, 2) \
 	X(pwritev2, WRITEV, 0, 15, 15, 15, 1, 2) \
 	X(sendmsg, COPY, 0, 15, 15, 15, 15, 15) \
-	X(sendfile, COPY, 0, 15, 15, 15, 15, 15) \
-	X(splice, COPY, 2, 15, 15, 15, 15, 15) \
+	X(sendfile, COPY, 0, 15, 1, 15, 15, 15) \
+	X(splice, COPY, 2, 15, 0, 15, 15, 15) \
 	X(tee, COPY, 1, 15, 15, 15, 15, 15) \
 	X(vmsplice, COPY, 0, 15, 15, 15, 15, 15) \
-	X(copy_file_range, COPY, 2, 15, 15, 15, 15, 15)
+	X(copy_file_range, COPY, 2, 15, 0, 15, 15, 15)
+
+#define CALLS_COUNTED(X) \
+	X(read, READ, 0, 15, 15, 15, 15, 15) \
+	X(pread64, READ, 0, 15, 15, 15, 15, 15) \
+	X(readv, READ, 0, 15, 15, 15, 15, 15) \
+	X(preadv, READ, 0, 15, 15, 15, 15, 15) \
+	X(preadv2, READ, 0, 15, 15, 15, 15, 15) \
+	X(mmap, MAP, 4, 15, 15, 15, 15, 15) \
+	X(ioctl, IOCTL, 0, 15, 15, 15, 15, 15) \
+	X(io_submit, SUBMIT, 15, 15, 15, 15, 15, 2)
 
 #define CALLS_REFUSABLE(X) \
 	X(io_uring_setup, RING, 15, 15, 15, 15, 15, 15) \
@@ -162,7 +176,7 @@ struct call {
 	CALL_REFUSABLE_ONE(X, process_mrelease)
 #define CALL_REFUSABLE_ONE(X, name) X(name, REFUSABLE, 15, 15, 15, 15, 15, 15)
 
-#define CALLS(X)                    CALLS_OF_FILES(X) CALLS_OF_PROCESSES(X) CALLS_REFUSABLE(X)
+#define CALLS(X)                    CALLS_OF_FILES(X) CALLS_OF_PROCESSES(X) CALLS_COUNTED(X) CALLS_REFUSABLE(X)
 
 /* As initialisers of an array of WIRE_CALLS_MAX struct call. */
 #define CALL_ROW(name, shape, d1, n1, d2, n2, a, b) \

@@ -190,6 +190,26 @@ static int decode_refused(struct decode *d, const struct wire_refused *r, struct
 	return 0;
 }
 
+static int decode_closed(struct decode *d, const struct wire_closed *c, struct decode_rest rest)
+{
+	return 0; /* whoever watches the mount knows which file it was */
+}
+
+/* What those who watch mounts need of a record that was understood. */
+static void set_watched(const struct wire_head *head, struct decode_head *ret_head)
+{
+	if (head->kind == WIRE_CLOSED)
+		ret_head->closed = (const struct wire_closed *)head;
+	if (!(head->flags & WIRE_MOUNT))
+		return;
+	if (head->kind == WIRE_CALL) {
+		ret_head->file = ((const struct wire_call *)head)->file;
+		ret_head->inode = ((const struct wire_call *)head)->inode;
+	} else if (head->kind == WIRE_EXEC) {
+		ret_head->inode = ((const struct wire_exec *)head)->inode;
+	}
+}
+
 int decode_record(struct decode *d, const void *record, size_t len, struct decode_head *ret_head)
 {
 	const struct wire_head *head = record;
@@ -199,7 +219,11 @@ int decode_record(struct decode *d, const void *record, size_t len, struct decod
 	d->n = 0;
 	if (len < sizeof(*head))
 		return -EBADMSG;
-	*ret_head = (struct decode_head){.exec = head->exec, .lost = head->lost};
+	*ret_head = (struct decode_head){.exec = head->exec,
+		.lost = head->lost,
+		.pid = head->pid,
+		.host_pid = head->host_pid,
+		.ns = head->ns};
 #define DECODE_AS(type, function) \
 	if (len >= sizeof(struct type)) { \
 		rest = (struct decode_rest){ \
@@ -223,10 +247,14 @@ int decode_record(struct decode *d, const void *record, size_t len, struct decod
 		DECODE_AS(wire_output, decode_output);
 	case WIRE_CHUNK:
 		DECODE_AS(wire_chunk, decode_chunk);
+	case WIRE_CLOSED:
+		DECODE_AS(wire_closed, decode_closed);
 	}
 #undef DECODE_AS
 	if (r < 0)
 		d->n = 0;
+	else
+		set_watched(head, ret_head);
 	return r < 0 ? r : (int)d->n;
 }
 

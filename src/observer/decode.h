@@ -47,6 +47,11 @@ struct decoded {
 struct decode_head {
 	uint32_t exec; /* 0: none */
 	uint32_t lost; /* running count of the slot */
+	uint32_t pid, host_pid;
+	uint64_t ns;
+	/* Of a file on a watched mount: as struct wire_call has them, 0 for none. */
+	uint64_t file, inode;
+	const struct wire_closed *closed; /* or NULL: the record is one, and has no event */
 };
 
 struct decode;

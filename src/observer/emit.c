@@ -52,6 +52,7 @@ struct emit {
 	uint64_t n_empty;  /* times that the ring was seen empty */
 	struct map *known; /* path to itself */
 	struct claims *claims;
+	struct mount_watch *watch;
 	struct str names[DECODE_NAMES_MAX];
 	uint64_t told;       /* of the slot's losses */
 	uint64_t unreadable; /* records that made no sense: ours to count */
@@ -80,6 +81,7 @@ void emit_free(struct emit *e)
 	resolve_free(e->resolve);
 	map_free(e->known);
 	claims_free(e->claims);
+	mount_places_free(e->config.places);
 	for (size_t i = 0; i < DECODE_NAMES_MAX; i++)
 		str_done(&e->names[i]);
 	free(e->execs);
@@ -145,6 +147,18 @@ static void send(struct emit *e, struct event *ev, uint32_t exec)
 		ev->exec = slice_of(name->id);
 	ev->internal = name->internal;
 	e->counts.events++;
+	sink_emit(e->config.sink, ev);
+}
+
+void emit_set_watch(struct emit *e, struct mount_watch *watch)
+{
+	e->watch = watch;
+}
+
+void emit_event(struct emit *e, struct event *ev)
+{
+	e->counts.events++;
+	e->counts.blind += ev->kind == EVENT_TRACE_BLIND;
 	sink_emit(e->config.sink, ev);
 }
 
@@ -379,8 +393,52 @@ static bool was_told(struct emit *e, uint32_t exec)
 	return was;
 }
 
-static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
+static struct mount_watch_who who_of(const struct emit *e, uint32_t exec)
 {
+	const struct exec_name *name = &e->execs[exec < e->n_execs ? exec : 0];
+
+	return (struct mount_watch_who){.exec = slice_of(name->id), .internal = name->internal};
+}
+
+static bool is_file_kind(enum event_kind kind)
+{
+	return kind >= EVENT_FILE_OPEN && kind <= EVENT_DIR_CREATE;
+}
+
+/* The program's own file is opened by the kernel. */
+static void tell_exec_open(struct emit *e, const struct event *of, uint32_t exec)
+{
+	struct event ev = {.kind = EVENT_MOUNT_OPEN,
+		.guest_ns = of->guest_ns,
+		.pid = of->pid,
+		.task = of->task};
+
+	if (!mount_places_has(e->config.places, of->path))
+		return;
+	event_set(&ev, path, of->path);
+	event_set_text(&ev, access, "exec");
+	send(e, &ev, exec);
+}
+
+/* What was told of a file, told of its mount. */
+static void tell_mount(struct emit *e, const struct decode_head *head, struct event *ev)
+{
+	const struct mount_watch_who who = who_of(e, head->exec);
+
+	if (!e->config.places)
+		return;
+	if (e->watch)
+		mount_watch_event(e->watch, head, &who, ev);
+	if (ev->kind == EVENT_PROCESS_EXEC && !event_has(ev, result))
+		tell_exec_open(e, ev, head->exec);
+	else if (mount_places_turn(e->config.places, ev))
+		send(e, ev, head->exec);
+}
+
+static void emit_one(struct emit *e, struct decoded *one, const struct decode_head *head)
+{
+	uint32_t exec = head->exec;
+
 	resolve_names(e, one);
 	if (one->unstable && !event_has(&one->ev, result)) {
 		tell_blind(e, &one->ev, exec, "a name was changed while a call used it");
@@ -395,10 +453,12 @@ static void emit_one(struct emit *e, struct decoded *one, uint32_t exec)
 	note(e, &one->ev);
 	if (one->ev.kind == EVENT_TRACE_BLIND && was_told(e, exec))
 		return;
-	send(e, &one->ev, exec);
+	if (!e->config.hides_files || !is_file_kind(one->ev.kind))
+		send(e, &one->ev, exec);
 	if (one->ev.kind == EVENT_PROCESS_EXEC && event_has(&one->ev, entered))
 		tell_blind(e, &one->ev, exec,
 			"a program entered from outside: its files are not watched");
+	tell_mount(e, head, &one->ev);
 }
 
 void emit_record(struct emit *e, const void *record, size_t len)
@@ -415,6 +475,11 @@ void emit_record(struct emit *e, const void *record, size_t len)
 	if ((int32_t)(head.lost - (uint32_t)e->told) > 0)
 		emit_losses(e);
 	tell_claims(e, e->at_ns - CLAIM_NS, 0);
+	if (e->watch) {
+		const struct mount_watch_who who = who_of(e, head.exec);
+
+		mount_watch_record(e->watch, &head, &who);
+	}
 	for (int i = 0; i < n; i++)
-		emit_one(e, decode_get(e->decode, (size_t)i), head.exec);
+		emit_one(e, decode_get(e->decode, (size_t)i), &head);
 }

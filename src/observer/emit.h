@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "event/sink.h"
+#include "observer/mount_places.h"
+#include "observer/mount_watch.h"
 #include "observer/observer.h"
 #include "observer/wire.h"
 #include "util/scoped.h"
@@ -22,6 +24,8 @@ struct emit_config {
 	uint32_t id_base;
 	int groups_fd; /* the map, where losses are counted for each group. Borrowed */
 	const struct wire_slot *slot; /* where they are counted over all. Borrowed */
+	bool hides_files;             /* file.* is not told: only mount.* was asked for */
+	struct mount_places *places;  /* or NULL: mount.* is not told. Taken over */
 };
 
 struct emit *emit_new(const struct emit_config *config);
@@ -39,6 +43,11 @@ void emit_end(struct emit *emit);
 
 /* Emits a record's events. */
 void emit_record(struct emit *emit, const void *record, size_t len);
+
+/* From now on tells it what happens; borrowed, NULL: nobody. */
+void emit_set_watch(struct emit *emit, struct mount_watch *watch);
+/* Tells an event of somebody else's, as one of its own. */
+void emit_event(struct emit *emit, struct event *ev);
 
 /* Emits what was lost since the last time, where anything was. */
 void emit_losses(struct emit *emit);

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #include "observer/emit.h"
+#include "observer/mount_watch.h"
 #include "observer/programs.h"
 #include "observer/pump.h"
+#include "observer/resolve.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/kmap.h"
@@ -34,6 +36,7 @@ struct observer {
 	char *id;
 	unsigned sources;
 	struct emit *emit;
+	struct mount_watch *watch; /* or NULL */
 	uint32_t namespaces[2];
 	size_t n_namespaces;
 	struct cgroup_list {
@@ -134,6 +137,30 @@ static int add_namespaces(struct observer *o, pid_t init_pid, struct err *err)
 	return 0;
 }
 
+/* A mount lies where its name leads: folders of that may be links. */
+static struct mount_places *real_places(const struct observer_config *config)
+{
+	struct mount_place *real = new0_n(struct mount_place, config->n_mounts + 1);
+	struct str *texts = new0_n(struct str, config->n_mounts + 1);
+	scoped(resolve) struct resolve *resolve = resolve_new(config->root_fd);
+	struct mount_places *places;
+
+	for (size_t i = 0; i < config->n_mounts; i++) {
+		const struct decode_name name = {
+			.text = slice_of(config->mounts[i].guest), .follow = true};
+
+		(void)resolve_name(resolve, &name, &texts[i]);
+		real[i] = config->mounts[i];
+		real[i].guest = texts[i].p;
+	}
+	places = mount_places_new(real, config->n_mounts);
+	for (size_t i = 0; i < config->n_mounts; i++)
+		str_done(&texts[i]);
+	free(texts);
+	free(real);
+	return places;
+}
+
 static void open_emit(struct observer *o, const struct observer_config *config)
 {
 	struct emit_config c = {
@@ -143,14 +170,44 @@ static void open_emit(struct observer *o, const struct observer_config *config)
 		.id_base = o->programs.state->id_base,
 		.groups_fd = o->programs.groups_fd,
 		.slot = o->programs.state,
+		.hides_files = !(config->sources & OBSERVER_FILES),
 	};
 
+	if (config->sources & OBSERVER_MOUNTS)
+		c.places = real_places(config);
 	o->emit = emit_new(&c);
+}
+
+static void emit_watched(void *ctx, struct event *ev)
+{
+	struct observer *o = ctx;
+
+	emit_event(o->emit, ev);
+}
+
+static int open_watch(struct observer *o, const struct observer_config *config,
+	struct witness **witness, struct err *err)
+{
+	struct mount_watch_config c = {
+		.look_fd = o->programs.look_fd,
+		.opens_fd = o->programs.opens_fd,
+		.start_ns = config->start_ns,
+		.emit = emit_watched,
+		.ctx = o,
+	};
+
+	if (!*witness || !(config->sources & OBSERVER_MOUNTS))
+		return 0;
+	c.witness = take(witness);
+	o->watch = mount_watch_new(&c);
+	emit_set_watch(o->emit, o->watch);
+	return pump_add_fd(o->pump, mount_watch_fd(o->watch), err);
 }
 
 int observer_open(
 	const struct observer_config *config, struct observer **ret_observer, struct err *err)
 {
+	scoped(witness) struct witness *witness = config->witness;
 	scoped(observer) struct observer *o = new0(struct observer);
 	int r;
 
@@ -167,6 +224,9 @@ int observer_open(
 	if (r < 0)
 		return r;
 	open_emit(o, config);
+	r = open_watch(o, config, &witness, err);
+	if (r < 0)
+		return r;
 	*ret_observer = take(&o);
 	return 0;
 }
@@ -182,6 +242,10 @@ void observer_free(struct observer *o)
 			(void)bpf_map_delete_elem(o->programs.namespaces_fd, &o->namespaces[i]);
 	}
 	pump_free(o->pump);
+	if (o->watch && emit_counts(o->emit)->dropped > 0)
+		(void)programs_clear_opens(/* also those whose record was lost */
+			&o->programs, (uint32_t)o->programs.slot);
+	mount_watch_free(o->watch);
 	programs_close(&o->programs);
 	emit_free(o->emit);
 	free(o->cgroups.ids);
@@ -201,6 +265,8 @@ static uint32_t group_flags(unsigned sources, bool internal)
 		flags |= WIRE_GROUP_FILES;
 	if (sources & OBSERVER_OUTPUTS)
 		flags |= WIRE_GROUP_OUTPUTS;
+	if (sources & OBSERVER_MOUNTS)
+		flags |= WIRE_GROUP_MOUNTS;
 	return flags;
 }
 
@@ -253,21 +319,39 @@ static int drain_some(struct observer *o, size_t max_records)
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
 }
 
+/* What the witness of mounts tells is read before the ring, and joined with what the ring told. */
 int observer_drain(struct observer *o, size_t max_records)
 {
-	int n = drain_some(o, max_records);
+	size_t n = 0;
+	bool is_more;
 
-	return n < 0 ? 0 : n;
+	do {
+		int some;
+
+		is_more = o->watch && mount_watch_read(o->watch);
+		some = drain_some(o, max_records);
+		n += some > 0 ? (size_t)some : 0;
+		if (o->watch)
+			mount_watch_join(o->watch, max_records == 0 || some < (int)max_records);
+	} while (is_more && (max_records == 0 || n < max_records));
+	return (int)n;
 }
 
 void observer_end(struct observer *o)
 {
+	if (o->watch)
+		mount_watch_end(o->watch);
 	emit_end(o->emit);
 }
 
 bool observer_arm(struct observer *o)
 {
 	return pump_arm(o->pump);
+}
+
+int observer_wait_ms(const struct observer *o)
+{
+	return o->watch ? mount_watch_wait_ms(o->watch) : -1;
 }
 
 bool observer_is_held(const struct observer *o)
@@ -277,7 +361,7 @@ bool observer_is_held(const struct observer *o)
 
 /* Whoever knows that the process has ended knows that its record is written: what must be read is what waits
  * now. */
-int observer_drain_exit(struct observer *o, int deadline_ms)
+static int drain_to_mark(struct observer *o, int deadline_ms)
 {
 	int64_t came_ns = clock_mono_ns();
 	struct pump_mark mark = pump_mark(o->pump);
@@ -296,6 +380,21 @@ int observer_drain_exit(struct observer *o, int deadline_ms)
 		else
 			usleep(BUSY_US);
 	}
+}
+
+/* A process that has ended has closed its files, so that the witness has told it, too. */
+int observer_drain_exit(struct observer *o, int deadline_ms)
+{
+	bool is_more;
+	int r;
+
+	do {
+		is_more = o->watch && mount_watch_read(o->watch);
+		r = drain_to_mark(o, deadline_ms);
+		if (o->watch)
+			mount_watch_join(o->watch, r == 0);
+	} while (r == 0 && is_more);
+	return r;
 }
 
 void observer_get_counts(const struct observer *o, struct observer_counts *ret_counts)

@@ -11,6 +11,8 @@
 #include <sys/types.h>
 
 #include "event/sink.h"
+#include "observer/mount_places.h"
+#include "observer/witness.h"
 #include "util/err.h"
 #include "util/scoped.h"
 
@@ -29,16 +31,23 @@ struct observer_config {
 		bool on); /* the box shall stand still until the reader has caught up; may be
 	                                     NULL; called by any thread, one at a time */
 	void *hold_ctx;
+	/* With OBSERVER_MOUNTS: the mounts of the box, and who watches them; taken over. Without a witness closes
+	 * and byte counts are not told. */
+	const struct mount_place *mounts;
+	size_t n_mounts;
+	struct witness *witness;
 };
 
 #define OBSERVER_PROCESSES 1u
 #define OBSERVER_FILES     2u
 #define OBSERVER_OUTPUTS   4u
+#define OBSERVER_MOUNTS    8u
 
 /* 0, or why this host or build cannot observe (no BTF, no rights, built without): -ENOSYS, -EPERM, ... */
 int observer_probe(struct err *err);
 
-/* Loads or finds the pinned programs, makes the ring, links it. The caller owns *ret_observer. */
+/* Loads or finds the pinned programs, makes the ring, links it. The caller owns *ret_observer. The witness is taken
+ * over in any case. */
 int observer_open(
 	const struct observer_config *config, struct observer **ret_observer, struct err *err);
 void observer_free(struct observer *observer); /* detaches; the last one out unpins the links */
@@ -61,6 +70,9 @@ int observer_drain(struct observer *observer, size_t max_records);
 void observer_end(struct observer *observer);
 /* Lets the kernel wake us for the next event; returns true where something already waits (drain again). */
 bool observer_arm(struct observer *observer);
+
+/* So many ms after that, drain all the same; -1: only when woken. */
+int observer_wait_ms(const struct observer *observer);
 
 bool observer_is_held(const struct observer *observer); /* hold(true) came last: drain at once */
 

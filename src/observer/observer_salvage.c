@@ -58,6 +58,20 @@ static void drain_ring(const struct programs *p, const char *id, int n, struct e
 	ring_release(ring);
 }
 
+static void tell_open(const struct programs *p, uint32_t slot, struct emit *emit)
+{
+	struct event ev = {.kind = EVENT_TRACE_BLIND};
+
+	if (programs_clear_opens(p, slot) == 0)
+		return;
+	event_set_text(&ev, reason,
+		"files on mounts were not closed, or not told to be: what was read and written "
+		"through "
+		"them is not known");
+	event_set_text(&ev, source_lost, "mounts");
+	emit_event(emit, &ev);
+}
+
 static void drain_rings(const struct programs *p, const char *id, struct event_sink *sink)
 {
 	struct wire_slot slot = {0};
@@ -78,8 +92,10 @@ static void drain_rings(const struct programs *p, const char *id, struct event_s
 	for (int n = 0; n < PROGRAMS_RINGS_MAX; n++)
 		drain_ring(p, id, n, emit);
 	emit_end(emit);
-	if (found)
+	if (found) {
+		tell_open(p, number, emit);
 		programs_free_slot(p, number);
+	}
 }
 
 int observer_salvage(const char *pin_dir, const char *id, struct event_sink *sink, struct err *err)

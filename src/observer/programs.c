@@ -35,6 +35,7 @@ static const char *const program_names[PROGRAM_COUNT] = {
 	"observer_fork",
 	"observer_exit",
 };
+#define LOOK_NAME "observer_look" /* attached to nothing: user space runs it */
 
 static int on_print(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
@@ -114,6 +115,10 @@ static int pin_all(const struct programs *p, const struct observer_kernel *skel,
 		r = programs_pin_put(p, "rings", bpf_map__fd(skel->maps.rings), err);
 	if (r == 0)
 		r = programs_pin_put(p, "namespaces", bpf_map__fd(skel->maps.namespaces), err);
+	if (r == 0)
+		r = programs_pin_put(p, "opens", bpf_map__fd(skel->maps.opens), err);
+	if (r == 0)
+		r = programs_pin_put(p, LOOK_NAME, bpf_program__fd(skel->progs.observer_look), err);
 	for (int i = 0; r == 0 && i < PROGRAM_COUNT; i++) {
 		const struct bpf_program *prog =
 			bpf_object__find_program_by_name(skel->obj, program_names[i]);
@@ -146,7 +151,10 @@ static int get_maps(struct programs *p)
 	p->slots_fd = programs_pin_get(p, "slots");
 	p->rings_fd = programs_pin_get(p, "rings");
 	p->namespaces_fd = programs_pin_get(p, "namespaces");
-	if (p->groups_fd < 0 || p->slots_fd < 0 || p->rings_fd < 0 || p->namespaces_fd < 0)
+	p->opens_fd = programs_pin_get(p, "opens");
+	p->look_fd = programs_pin_get(p, LOOK_NAME);
+	if (p->groups_fd < 0 || p->slots_fd < 0 || p->rings_fd < 0 || p->namespaces_fd < 0 ||
+		p->opens_fd < 0 || p->look_fd < 0)
 		return -ENOENT;
 	return 0;
 }
@@ -157,6 +165,8 @@ static void put_maps(struct programs *p)
 	scoped_close(&p->slots_fd);
 	scoped_close(&p->rings_fd);
 	scoped_close(&p->namespaces_fd);
+	scoped_close(&p->opens_fd);
+	scoped_close(&p->look_fd);
 }
 
 static bool has_programs(const struct programs *p)
@@ -257,6 +267,8 @@ static void programs_init(struct programs *p)
 		.slots_fd = -1,
 		.rings_fd = -1,
 		.namespaces_fd = -1,
+		.opens_fd = -1,
+		.look_fd = -1,
 		.slot = -1};
 	libbpf_set_print(on_print);
 }

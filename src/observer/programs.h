@@ -19,7 +19,8 @@ struct programs {
 	char *dir;  /* of the pins */
 	char *root; /* of our bpffs */
 	int lock_fd;
-	int groups_fd, slots_fd, rings_fd, namespaces_fd;
+	int groups_fd, slots_fd, rings_fd, namespaces_fd, opens_fd;
+	int look_fd;             /* the program that looks at open files */
 	int slot;                /* -1: none */
 	struct wire_slot *state; /* of the slot, mapped */
 };
@@ -58,7 +59,9 @@ int programs_get_ring(
 void programs_unpin_rings(const struct programs *programs, const char *id);
 #define PROGRAMS_RINGS_MAX 2 /* the small one and the big one */
 
-/* Removes all groups and namespaces of a slot, its ring and its name: its user is dead. */
+/* Forgets the files of a slot that are counted; returns how many of them were not told to be closed. */
+size_t programs_clear_opens(const struct programs *programs, uint32_t slot);
+/* Removes all groups and namespaces of a slot, its files, its ring and its name: its user is dead. */
 void programs_free_slot(const struct programs *programs, uint32_t slot);
 
 #endif

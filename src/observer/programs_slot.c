@@ -65,12 +65,32 @@ static void clear_namespaces(const struct programs *p, uint32_t slot)
 	}
 }
 
+size_t programs_clear_opens(const struct programs *p, uint32_t slot)
+{
+	uint64_t key, next;
+	bool more = bpf_map_get_next_key(p->opens_fd, NULL, &next) == 0;
+	size_t n = 0;
+
+	while (more) {
+		struct wire_open one;
+
+		key = next;
+		more = bpf_map_get_next_key(p->opens_fd, &key, &next) == 0;
+		if (bpf_map_lookup_elem(p->opens_fd, &key, &one) < 0 || one.slot != slot)
+			continue;
+		n += one.opened_ns != 0;
+		(void)bpf_map_delete_elem(p->opens_fd, &key);
+	}
+	return n;
+}
+
 void programs_free_slot(const struct programs *p, uint32_t slot)
 {
 	struct wire_slot empty = {0};
 
 	clear_groups(p, slot);
 	clear_namespaces(p, slot);
+	(void)programs_clear_opens(p, slot);
 	(void)bpf_map_delete_elem(p->rings_fd, &slot); /* none there is fine */
 	(void)bpf_map_update_elem(p->slots_fd, &slot, &empty, BPF_ANY);
 }

@@ -29,6 +29,7 @@ struct pump {
 	struct pump_config config;
 	int reader_fd, thread_fd; /* epoll */
 	int stop_fd;
+	int more_fd; /* looked at while armed only; -1: none */
 	pthread_t thread;
 	bool has_thread;
 	int nice; /* of whoever made us: the thread's, too */
@@ -304,8 +305,19 @@ void pump_begin(struct pump *pump)
 	pthread_mutex_unlock(&pump->lock);
 }
 
+int pump_add_fd(struct pump *pump, int fd, struct err *err)
+{
+	struct epoll_event e = {.data.fd = fd};
+
+	if (epoll_ctl(pump->reader_fd, EPOLL_CTL_ADD, fd, &e) < 0)
+		return err_set(err, -errno, "wait for the witness of mounts: %m");
+	pump->more_fd = fd;
+	return 0;
+}
+
 bool pump_arm(struct pump *pump)
 {
+	struct epoll_event more = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = pump->more_fd};
 	struct wire_slot *slot = slot_of(pump);
 	bool is_quiet;
 
@@ -316,6 +328,8 @@ bool pump_arm(struct pump *pump)
 	pthread_mutex_unlock(&pump->lock);
 	if (!is_quiet)
 		__atomic_store_n(&slot->armed, 0, __ATOMIC_SEQ_CST);
+	else if (pump->more_fd >= 0)
+		(void)epoll_ctl(pump->reader_fd, EPOLL_CTL_MOD, pump->more_fd, &more);
 	return !is_quiet;
 }
 
@@ -379,6 +393,7 @@ int pump_new(const struct pump_config *config, struct pump **ret_pump, struct er
 	int r;
 
 	pump->config = *config;
+	pump->more_fd = -1;
 	pump->last = &pump->first;
 	pthread_mutex_init(&pump->lock, NULL);
 	r = open_fds(pump, err);

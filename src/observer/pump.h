@@ -41,6 +41,8 @@ void pump_begin(struct pump *pump);
 /* 1 and the next record, good until the next call; 0 where there is none; -EBUSY where one is being written. */
 int pump_next(struct pump *pump, struct slice *ret_record);
 
+/* While armed, this one's readiness makes pump_fd() readable, too; borrowed. */
+int pump_add_fd(struct pump *pump, int fd, struct err *err);
 /* Lets the kernel wake pump_fd() for the next record; true where one already waits. */
 bool pump_arm(struct pump *pump);
 bool pump_is_held(struct pump *pump);

@@ -21,6 +21,8 @@
 #define WIRE_CHUNK_MAX  16384     /* and in each record before it */
 #define WIRE_OUTPUT_MAX 4000      /* bytes copied of what a process writes to one stream */
 #define WIRE_ID_SIZE    24        /* room for an id and a NUL */
+#define WIRE_OPENS_MAX  131072    /* files of watched mounts, open at once, over all sandboxes */
+#define WIRE_LOOKS_MAX  16        /* files looked at in one go */
 
 enum wire_kind {
 	WIRE_EXEC = 1, /* struct wire_exec: a program started, or a call that failed to */
@@ -31,6 +33,7 @@ enum wire_kind {
 	WIRE_OUTPUT,
 	WIRE_TOTALS, /* struct wire_exit: what a program had written that another one replaces */
 	WIRE_CHUNK,  /* more arguments of the exec that follows */
+	WIRE_CLOSED, /* struct wire_closed */
 };
 
 /* head.flags */
@@ -47,6 +50,7 @@ enum wire_kind {
 #define WIRE_LOST_TEXT (1u << 9) /* the text was not there to be read */
 #define WIRE_ARGV_CUT  (1u << 10)
 #define WIRE_X32       (1u << 11) /* a call of the x32 table */
+#define WIRE_MOUNT     (1u << 12) /* the file lies on a mount that is watched */
 
 struct wire_head {
 	__u64 ns;   /* CLOCK_MONOTONIC */
@@ -73,8 +77,11 @@ struct wire_call {
 	__u16 text_len[2];
 	__u16 again_len[2]; /* with WIRE_SHARED_MM: the texts once more, read a little later */
 	__u16 pad[2];
+	/* With WIRE_MOUNT: the open file, which is counted from here on (0: there was no room to), and its inode.
+	 * Numbers to compare, never to use as addresses. */
+	__u64 file, inode;
 };
-_Static_assert(sizeof(struct wire_call) == 80, "wire_call");
+_Static_assert(sizeof(struct wire_call) == 96, "wire_call");
 
 struct wire_exec {
 	struct wire_head head;
@@ -89,8 +96,9 @@ struct wire_exec {
 	__u8 pad;
 	__u32 chunks_len; /* in those before */
 	__u64 file[2];    /* inodes at its descriptors 1 and 2 */
+	__u64 inode;      /* with WIRE_MOUNT: of the program's file, as in wire_call */
 };
-_Static_assert(sizeof(struct wire_exec) == 88, "wire_exec");
+_Static_assert(sizeof(struct wire_exec) == 96, "wire_exec");
 
 struct wire_chunk {
 	struct wire_head head;
@@ -133,6 +141,7 @@ _Static_assert(sizeof(struct wire_output) == 64, "wire_output");
 #define WIRE_GROUP_PROCESSES (1u << 1)
 #define WIRE_GROUP_FILES     (1u << 2)
 #define WIRE_GROUP_OUTPUTS   (1u << 3)
+#define WIRE_GROUP_MOUNTS    (1u << 4)
 struct wire_group {
 	__u64 dropped; /* records that found no room */
 	__u32 slot;
@@ -142,6 +151,58 @@ struct wire_group {
 	char id[WIRE_ID_SIZE];
 };
 _Static_assert(sizeof(struct wire_group) == 48, "wire_group");
+
+/* What was read and written through one open file. */
+struct wire_count {
+	__u64 read, written;
+	__u32 flags; /* WIRE_COUNT_* */
+	__u32 pad;
+};
+#define WIRE_COUNT_MAPPED_READ  (1u << 0) /* also through memory, which is not counted */
+#define WIRE_COUNT_MAPPED_WRITE (1u << 1)
+#define WIRE_COUNT_CLONED       (1u << 2) /* its blocks were shared with another file's */
+#define WIRE_COUNT_ASYNC        (1u << 3) /* also by io_submit(2), which is not counted */
+
+/* Value of the map of open files, by the address of the kernel's file object. One that is told stays in the map
+ * until its address is used again, or its sandbox ends: nobody deletes what another may have just put there. */
+struct wire_open {
+	__u64 opened_ns; /* head.ns of the record that told it; 0: told to be closed */
+	__u64 inode;
+	struct wire_count count;
+	__u32 slot;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct wire_open) == 48, "wire_open");
+
+/* The file object of a file is used for another one: so it is closed. */
+struct wire_closed {
+	struct wire_head head;
+	__u64 file, opened_ns;
+	struct wire_count count;
+};
+_Static_assert(sizeof(struct wire_closed) == 80, "wire_closed");
+
+/* What user space asks about files, and the answers: the context of a program that it runs. */
+enum wire_look_what {
+	WIRE_LOOK_NONE,
+	WIRE_LOOK_INODE, /* in: a descriptor of ours, as file. Out: inode */
+	WIRE_LOOK_FILE, /* in: file and opened_ns. Out: state, and of one that is closed the count */
+	WIRE_LOOK_END,  /* the same, and it is no longer counted though it be open */
+};
+enum wire_look_state {
+	WIRE_LOOK_OPEN,
+	WIRE_LOOK_CLOSED,
+	WIRE_LOOK_GONE, /* a record tells of it, or did */
+};
+struct wire_look_item {
+	__u64 file, opened_ns, inode;
+	struct wire_count count;
+	__u32 what, state;
+};
+_Static_assert(sizeof(struct wire_look_item) == 56, "wire_look_item");
+struct wire_look {
+	struct wire_look_item items[WIRE_LOOKS_MAX];
+};
 
 /* Value of the map of slots, mapped by user space: one cache line each. */
 struct wire_slot {

@@ -238,6 +238,12 @@ static void take_started(struct summary *summary, const struct event *ev)
 		summary_note_reason(summary, &summary->sources, ev->sources.items[i]);
 }
 
+/* Then it is nobody's inside: a peer, or a process of the host that opened a file through the sandbox's mount. */
+static bool is_from_outside(const struct event *ev)
+{
+	return ev->kind == EVENT_NET_ACCEPT || (event_has(ev, witness) && event_has(ev, entered));
+}
+
 void summary_add(struct summary *summary, const struct event *ev)
 {
 	if (!summary->first_ms)
@@ -249,7 +255,7 @@ void summary_add(struct summary *summary, const struct event *ev)
 			summary->missing, (int64_t)((ev->seq - summary->last_seq - 1) & INT64_MAX));
 		summary->last_seq = ev->seq;
 	}
-	if (ev->kind <= EVENT_SECRET_MISUSE && ev->kind != EVENT_NET_ACCEPT && ev->pid == 0)
+	if (ev->kind <= EVENT_SECRET_MISUSE && ev->pid == 0 && !is_from_outside(ev))
 		summary->without_pid++;
 	if (ev->kind == EVENT_EXEC_START)
 		summary->execs.started++;

@@ -276,8 +276,13 @@ static int make_rest(
 			return fds[i];
 	}
 	r = mounts_open(&s->mounts, &place, err);
-	for (size_t i = 0; i < s->mounts.n; i++)
-		fds[n_layers + i] = s->mounts.entries[i].fd;
+	for (size_t i = 0; i < s->mounts.n; i++) {
+		const struct mounts_entry *entry = &s->mounts.entries[i];
+
+		fds[n_layers + i] = entry->fd;
+		if (r == 0 && config->on_mount && !entry->spec->internal)
+			config->on_mount(config->ctx, entry->fd, entry->spec);
+	}
 	return r;
 }
 

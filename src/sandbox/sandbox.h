@@ -39,6 +39,9 @@ struct sandbox_config {
 	/* May be NULL. Called when the network namespace and the group of all of it are there, while the rest is made;
 	 * the descriptors are the sandbox's. */
 	void (*on_place)(void *ctx, int netns_fd, int cgroup_fd);
+	/* May be NULL. Called for each mount that the user asked for, while nothing runs and before it is attached; the
+	 * descriptor is the sandbox's. */
+	void (*on_mount)(void *ctx, int mount_fd, const struct spec_mount *mount);
 	void *ctx;
 };
 

@@ -50,7 +50,8 @@ const char *spec_on_loss_name(enum spec_on_loss on_loss); /* "freeze" */
 #define SPEC_TRACE_FILES     2u
 #define SPEC_TRACE_OUTPUTS   4u
 #define SPEC_TRACE_NETWORK   8u
-#define SPEC_TRACE_ALL       15u /* mounts come with their part */
+#define SPEC_TRACE_MOUNTS    16u
+#define SPEC_TRACE_ALL       31u
 
 struct spec_pair {
 	char *key, *value;

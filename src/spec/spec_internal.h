@@ -13,7 +13,6 @@ struct spec_source {
 	unsigned bit;
 };
 extern const struct spec_source spec_parse_source_table[]; /* ends with a NULL name */
-bool spec_parse_is_later_source(const char *name);
 
 enum spec_json_kind {
 	SPEC_JSON_TEXT,  /* char *, the struct's own; bytes under <name>_b64 win */

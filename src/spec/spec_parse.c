@@ -211,14 +211,9 @@ const struct spec_source spec_parse_source_table[] = {
 	{"files", SPEC_TRACE_FILES},
 	{"outputs", SPEC_TRACE_OUTPUTS},
 	{"network", SPEC_TRACE_NETWORK},
+	{"mounts", SPEC_TRACE_MOUNTS},
 	{NULL, 0},
 };
-
-/* Named in the design, built with its part. */
-bool spec_parse_is_later_source(const char *name)
-{
-	return strcmp(name, "mounts") == 0;
-}
 
 static int add_source(const char *name, unsigned *trace, struct err *err)
 {
@@ -227,11 +222,8 @@ static int add_source(const char *name, unsigned *trace, struct err *err)
 			*trace |= s->bit;
 			return 0;
 		}
-	if (spec_parse_is_later_source(name))
-		return err_set(err, -EOPNOTSUPP,
-			"trace source '%s' is not part of this version: leave it out", name);
 	return err_set(err, -EINVAL,
-		"'%s' is no trace source: want processes, files, outputs or network", name);
+		"'%s' is no trace source: want processes, files, outputs, network or mounts", name);
 }
 
 int spec_parse_sources(const char *text, unsigned *ret_trace, struct err *err)

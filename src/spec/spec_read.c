@@ -137,12 +137,7 @@ static int read_source(struct spec *spec, const char *name, const json_t *v, str
 			spec->trace |= json_is_true(v) ? s->bit : 0;
 			return 0;
 		}
-	if (!spec_parse_is_later_source(name))
-		return err_set(err, -EINVAL, "there is no key 'trace.%s'", name);
-	if (json_is_true(v))
-		return err_set(err, -EOPNOTSUPP,
-			"trace source '%s' is not part of this version: leave it out", name);
-	return 0;
+	return err_set(err, -EINVAL, "there is no key 'trace.%s'", name);
 }
 
 static int read_trace(void *target, const json_t *v, struct err *err)

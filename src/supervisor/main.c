@@ -19,6 +19,7 @@
 
 #include "netcatch/netcatch.h"
 #include "observer/observer.h"
+#include "observer/witness.h"
 #include "sandbox/cgroup.h"
 #include "sandbox/sandbox.h"
 #include "supervisor/rights.h"
@@ -220,6 +221,8 @@ static int probe(const char *state_dir, const char *cwd)
 		print_probe(&probes[i]);
 	probe_optional("tracing (eBPF)", observer_probe(&err),
 		"raw tracepoints with BTF can be attached", &err);
+	probe_optional("mounts (fanotify)", witness_probe(&err),
+		"opens and closes of mounted files have a witness", &err);
 	probe_network();
 	return 0;
 }

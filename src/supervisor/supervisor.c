@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "control/rest.h"
+#include "observer/witness.h"
 #include "supervisor/end_changes.h"
 #include "supervisor/metering.h"
 #include "supervisor/network.h"
@@ -246,6 +247,7 @@ static int open_sandbox(
 		.before = sup->before ? &before : NULL,
 		.trust_fd = config->trust_fd,
 		.on_place = sup->network ? network_on_place : NULL,
+		.on_mount = tracing_on_mount,
 		.ctx = sup};
 	int r;
 
@@ -445,6 +447,8 @@ static void release(struct supervisor *sup)
 	free(sup->end_reason);
 	rest_free(sup->before);
 	free(sup->first_network);
+	witness_free(sup->witness);
+	free(sup->witness_fault);
 	free(sup->dir);
 	free(sup->record_dir);
 	free(sup->changes_dir);

@@ -22,6 +22,7 @@ struct network;
 struct metering;
 struct rw_before;
 struct rest;
+struct witness;
 
 struct supervisor {
 	const char *id, *state_dir, *run_dir;
@@ -34,6 +35,8 @@ struct supervisor {
 	struct record *record;
 	struct recorder *recorder;
 	struct tracing *tracing; /* NULL: not asked for, or not to be had */
+	struct witness *witness; /* of its mounts, until tracing takes it over; NULL: none */
+	char *witness_fault;     /* why mounts go unwatched, or NULL */
 	struct network *network; /* NULL: loopback alone */
 	struct rw_before *rw;    /* NULL: nothing is mounted rw */
 	char *first_network;     /* as it was asked for, once it was changed (network_rules.c) */

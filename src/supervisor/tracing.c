@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "observer/observer.h"
+#include "observer/witness.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -61,6 +62,8 @@ static void drain(void *ctx)
 	}
 	if (observer_arm(tracing->observer))
 		loop_timer_set(tracing->timer, 0);
+	else if (observer_wait_ms(tracing->observer) >= 0)
+		loop_timer_set(tracing->timer, observer_wait_ms(tracing->observer));
 }
 
 /* The first event after a quiet time, or a ring that fills faster than it is polled. */
@@ -73,15 +76,34 @@ static unsigned sources_of(const struct spec *spec)
 {
 	return (spec->trace & SPEC_TRACE_PROCESSES ? OBSERVER_PROCESSES : 0) |
 	       (spec->trace & SPEC_TRACE_FILES ? OBSERVER_FILES : 0) |
-	       (spec->trace & SPEC_TRACE_OUTPUTS ? OBSERVER_OUTPUTS : 0);
+	       (spec->trace & SPEC_TRACE_OUTPUTS ? OBSERVER_OUTPUTS : 0) |
+	       (spec->trace & SPEC_TRACE_MOUNTS ? OBSERVER_MOUNTS : 0);
 }
 
-static void say_blind(struct supervisor *sup, const struct err *err)
+void tracing_on_mount(void *ctx, int mount_fd, const struct spec_mount *mount)
 {
-	scoped_mem char *reason = mem_printf("tracing is off: %s", err->msg);
+	struct supervisor *sup = ctx;
+	struct err err;
+	int r = 0;
+
+	if (!(sup->spec->trace & SPEC_TRACE_MOUNTS) || sup->witness_fault)
+		return;
+	if (!sup->witness)
+		r = witness_open(&sup->witness, &err);
+	if (r == 0)
+		r = witness_watch(sup->witness, mount_fd, &err);
+	if (r < 0)
+		sup->witness_fault = mem_printf("%s: %s", mount->guest, err.msg);
+}
+
+static void say_blind(
+	struct supervisor *sup, const char *what, const char *why, const char *source_lost)
+{
+	scoped_mem char *reason = mem_printf("%s: %s", what, why);
 	struct event ev = {.kind = EVENT_TRACE_BLIND};
 
 	event_set_text(&ev, reason, reason);
+	event_set_text(&ev, source_lost, source_lost);
 	recorder_emit_now(sup->recorder, &ev);
 }
 
@@ -95,7 +117,7 @@ static void say_started(struct supervisor *sup, bool is_observed)
 {
 	unsigned sources = is_observed ? sup->spec->trace : 0;
 	struct event ev = {.kind = EVENT_TRACE_STARTED};
-	struct slice names[4];
+	struct slice names[5];
 	size_t n = 0;
 
 	if (sources & SPEC_TRACE_PROCESSES)
@@ -104,6 +126,8 @@ static void say_started(struct supervisor *sup, bool is_observed)
 		names[n++] = slice_of("files");
 	if (sources & SPEC_TRACE_OUTPUTS)
 		names[n++] = slice_of("outputs");
+	if (sources & SPEC_TRACE_MOUNTS)
+		names[n++] = slice_of("mounts");
 	if (sees_network(sup))
 		names[n++] = slice_of("network");
 	if (n == 0)
@@ -115,6 +139,7 @@ static void say_started(struct supervisor *sup, bool is_observed)
 static int open_observer(struct supervisor *sup, struct observer **ret_observer, struct err *err)
 {
 	scoped_mem char *pins = mem_printf("%s/bpf", sup->run_dir);
+	struct mount_place *places = new0_n(struct mount_place, sup->spec->n_mounts + 1);
 	struct observer_config config = {
 		.id = sup->id,
 		.pin_dir = pins,
@@ -126,9 +151,17 @@ static int open_observer(struct supervisor *sup, struct observer **ret_observer,
 		.sink = recorder_sink(sup->recorder),
 		.hold = sup->spec->on_loss == SPEC_ON_LOSS_FREEZE ? hold : NULL,
 		.hold_ctx = sup,
+		.mounts = places,
+		.n_mounts = sup->spec->n_mounts,
+		.witness = take(&sup->witness),
 	};
-	int r = observer_open(&config, ret_observer, err);
+	int r;
 
+	for (size_t i = 0; i < sup->spec->n_mounts; i++)
+		places[i] = (struct mount_place){.guest = sup->spec->mounts[i].guest,
+			.is_internal = sup->spec->mounts[i].internal};
+	r = observer_open(&config, ret_observer, err);
+	free(places);
 	if (r < 0)
 		return r;
 	return observer_add_cgroup(
@@ -142,10 +175,14 @@ void tracing_start(struct supervisor *sup)
 	struct err err;
 
 	if (sources_of(sup->spec) != 0 && open_observer(sup, &observer, &err) < 0)
-		say_blind(sup, &err);
+		say_blind(sup, "tracing is off", err.msg, NULL);
 	say_started(sup, observer != NULL);
 	if (!observer)
 		return;
+	if (sup->witness_fault)
+		say_blind(sup,
+			"mounts are not watched by a witness, closes and byte counts are not told",
+			sup->witness_fault, "mounts");
 	tracing = new0(struct tracing);
 	tracing->observer = take(&observer);
 	sup->tracing = tracing;

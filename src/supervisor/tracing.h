@@ -6,6 +6,8 @@
 
 #include "supervisor/supervisor_internal.h"
 
+/* What is watched from before it is there: a mount of the sandbox (sandbox_config.on_mount, ctx the supervisor). */
+void tracing_on_mount(void *ctx, int mount_fd, const struct spec_mount *mount);
 /* Starts what the spec asks for. Where that cannot be had the sandbox runs on and its record says so from the
  * first event (trace.blind with the reason): never silently less. */
 void tracing_start(struct supervisor *sup);

@@ -10,6 +10,7 @@
 #include "view/command_fold.h"
 #include "view/command_work.h"
 #include "view/intern.h"
+#include "view/mount_event.h"
 #include "view/network_place.h"
 #include "view/reorder.h"
 #include "view/saturate.h"
@@ -26,6 +27,7 @@ struct exec {
 
 struct command_list {
 	struct view_filter filter;
+	struct mount_event mounts;
 	struct reorder *reorder;
 	struct intern *intern;
 	struct process_tree *tree;
@@ -259,7 +261,8 @@ static bool is_ours(const struct command_list *list, const struct event *ev)
 
 void command_list_add(struct command_list *list, const struct event *ev)
 {
-	if (!is_ours(list, ev))
+	ev = mount_event_take(&list->mounts, ev);
+	if (!ev || !is_ours(list, ev))
 		return;
 	reorder_push(list->reorder, ev);
 	while ((ev = reorder_pop(list->reorder, false)))

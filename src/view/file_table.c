@@ -9,10 +9,13 @@
 #include "view/file_access.h"
 #include "view/intern.h"
 #include "view/live_files.h"
+#include "view/mount_event.h"
 #include "view/reorder.h"
+#include "view/saturate.h"
 
 struct file_table {
 	struct view_filter filter;
+	struct mount_event mounts;
 	struct reorder *reorder;
 	struct intern *intern;
 	struct map *entries; /* path to struct file_entry */
@@ -154,6 +157,38 @@ static void take_open(struct file_table *table, const struct event *ev)
 		note_content(table, ev, entry->path, writes, creates);
 }
 
+/* What was written to the file that stands here stays told here when the file goes. */
+static void keep_bytes(struct file_table *table, struct file_entry *entry)
+{
+	struct live_facts *facts = live_files_find(table->live, entry->path);
+
+	if (!facts)
+		return;
+	entry->bytes_kept = saturate_add(entry->bytes_kept, facts->bytes_written);
+	facts->bytes_written = 0;
+}
+
+static void take_close(struct file_table *table, const struct event *ev)
+{
+	struct file_entry *entry;
+
+	if (ev->path.len == 0)
+		return;
+	entry = touch(table, ev, ev->path);
+	entry->written |= event_has(ev, witness) && file_access_writes(ev);
+	if (!event_has(ev, bytes_read) || !event_has(ev, bytes_written))
+		return;
+	entry->has_bytes = true;
+	entry->bytes_read = saturate_add(entry->bytes_read, ev->bytes_read);
+	if (ev->path.p[0] != '/' || slice_is(ev->path_state, "deleted")) {
+		entry->bytes_kept = saturate_add(entry->bytes_kept, ev->bytes_written);
+	} else if (ev->bytes_written > 0) {
+		struct live_facts *facts = live_files_get(table->live, entry->path);
+
+		facts->bytes_written = saturate_add(facts->bytes_written, ev->bytes_written);
+	}
+}
+
 static void take_rename(struct file_table *table, const struct event *ev)
 {
 	struct file_entry *from, *to;
@@ -177,6 +212,7 @@ static void take_rename(struct file_table *table, const struct event *ev)
 	}
 	to->directory |= from->directory |= event_has(ev, directory) && ev->directory;
 	to->replaced |= event_has(ev, replaced) && ev->replaced;
+	keep_bytes(table, to);
 	live_files_move(table->live, from->path, to->path);
 }
 
@@ -189,6 +225,7 @@ static void take_delete(struct file_table *table, const struct event *ev)
 	entry = touch(table, ev, ev->path);
 	entry->deleted = true;
 	entry->directory |= event_has(ev, directory) && ev->directory;
+	keep_bytes(table, entry);
 	live_files_delete(table->live, entry->path);
 }
 
@@ -250,6 +287,7 @@ static const struct {
 	{EVENT_FILE_LINK, take_link},
 	{EVENT_FILE_MODE, take_mode},
 	{EVENT_DIR_CREATE, take_folder},
+	{EVENT_MOUNT_CLOSE, take_close},
 };
 
 void file_table_take(struct file_table *table, const struct event *ev)
@@ -266,8 +304,13 @@ void file_table_take(struct file_table *table, const struct event *ev)
 
 void file_table_add(struct file_table *table, const struct event *ev)
 {
-	bool is_ours = ev->kind >= EVENT_FILE_OPEN && ev->kind <= EVENT_DIR_CREATE;
+	bool is_ours;
 
+	ev = mount_event_take(&table->mounts, ev);
+	if (!ev)
+		return;
+	is_ours = (ev->kind >= EVENT_FILE_OPEN && ev->kind <= EVENT_DIR_CREATE) ||
+	          ev->kind == EVENT_MOUNT_CLOSE;
 	if (!is_ours && !(ev->kind == EVENT_PROCESS_EXEC && event_has(ev, result)))
 		return;
 	reorder_push(table->reorder, ev);
@@ -280,11 +323,17 @@ static void carry(struct file_table *table)
 {
 	scoped_str struct str path = {0};
 	const struct live_facts *facts;
+	struct slice key;
+	void *value;
 
+	for (size_t i = 0; map_next(table->entries, &i, &key, &value);)
+		((struct file_entry *)value)->bytes_moved = 0;
 	for (void *at = NULL; live_files_next(table->live, &at, &path, &facts);) {
 		struct file_entry *entry = entry_at(table, str_slice(&path));
 
 		entry->written |= facts->written;
+		entry->bytes_moved = facts->bytes_written;
+		entry->has_bytes |= facts->bytes_written > 0;
 		if (!entry->renamed_from.len)
 			entry->created |= facts->created;
 		idset_add_all(&entry->processes, &facts->processes);
@@ -338,6 +387,11 @@ const struct file_entry *file_table_get(const struct file_table *table, size_t i
 const struct file_entry *file_table_find(const struct file_table *table, struct slice path)
 {
 	return map_find(table->entries, path);
+}
+
+int64_t file_entry_written(const struct file_entry *entry)
+{
+	return saturate_add(entry->bytes_kept, entry->bytes_moved);
 }
 
 const struct slice *file_table_execs(const struct file_table *table)

@@ -8,6 +8,8 @@
  * - deleted: unlinked or removed. A move says renamed_to and renamed_from instead.
  * - replaced: something was renamed or linked over it.
  * - denied: a try ended in EACCES or EPERM, and not by a call filter of the program's own. Any other failure makes no entry.
+ * - bytes_read, bytes_written: through descriptors, where the source mounts tells them; those written to a file
+ *   that was moved count where it is now.
  * - A folder that moves makes one pair of entries; what was written below it counts under its new place too.
  *
  * Events are put in order first (view/reorder.h). Memory goes by distinct paths, and by who touched them
@@ -29,6 +31,9 @@ struct file_entry {
 	struct idset
 		processes; /* pids, and after file_table_settle() those who wrote what was moved here */
 	struct idset execs; /* for file_table_execs() */
+	bool has_bytes;
+	int64_t bytes_read;
+	int64_t bytes_kept, bytes_moved; /* written: here for good, and to what stands here now */
 };
 
 struct file_table;
@@ -47,6 +52,7 @@ size_t file_table_settle(struct file_table *table);
 const struct file_entry *file_table_get(const struct file_table *table, size_t i);
 const struct file_entry *file_table_find(
 	const struct file_table *table, struct slice path); /* noise too; NULL */
+int64_t file_entry_written(const struct file_entry *entry); /* bytes */
 const struct slice *file_table_execs(
 	const struct file_table *table); /* names of execs, by the ids of file_entry.execs */
 

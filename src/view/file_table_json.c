@@ -25,6 +25,10 @@ static void write_entry(
 	jsonw_kbool(j, "denied", entry->denied);
 	jsonw_kbool(j, "mode_changed", entry->mode_changed);
 	jsonw_kbool(j, "directory", entry->directory);
+	if (entry->has_bytes) {
+		jsonw_kint(j, "bytes_read", entry->bytes_read);
+		jsonw_kint(j, "bytes_written", file_entry_written(entry));
+	}
 	if (entry->unresolved)
 		jsonw_kbool(j, "path_unresolved", true);
 	idset_write_who(j, &entry->processes, &entry->execs, file_table_execs(table));

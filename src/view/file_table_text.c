@@ -45,6 +45,24 @@ static void add_place(struct str *out, const struct file_entry *entry)
 	}
 }
 
+static void add_bytes(struct str *out, const struct file_entry *entry)
+{
+	int64_t written = file_entry_written(entry);
+
+	if (entry->bytes_read == 0 && written == 0)
+		return;
+	str_puts(out, "  [");
+	if (entry->bytes_read > 0) {
+		str_puts(out, "read ");
+		view_text_add_bytes(out, entry->bytes_read);
+	}
+	if (written > 0) {
+		str_puts(out, entry->bytes_read > 0 ? ", wrote " : "wrote ");
+		view_text_add_bytes(out, written);
+	}
+	str_putc(out, ']');
+}
+
 void file_table_text(struct file_table *table, const struct view_style *style, struct str *out)
 {
 	size_t n = file_table_settle(table);
@@ -58,6 +76,7 @@ void file_table_text(struct file_table *table, const struct view_style *style, s
 
 		add_how(&how, entry);
 		add_place(&place, entry);
+		add_bytes(&place, entry);
 		if (entry->denied)
 			view_text_add_color(out, style, VIEW_RED, str_slice(&how));
 		else

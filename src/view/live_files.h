@@ -6,6 +6,7 @@
 #define VIEW_LIVE_FILES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "util/scoped.h"
 #include "util/slice.h"
@@ -14,6 +15,7 @@
 
 struct live_facts {
 	bool written, created;
+	int64_t bytes_written; /* as far as that is known */
 	struct idset processes, execs;
 };
 

@@ -12,6 +12,7 @@
 #include "view/command_list.h"
 #include "view/file_access.h"
 #include "view/intern.h"
+#include "view/mount_event.h"
 #include "view/network_place.h"
 #include "view/refused_tries.h"
 #include "view/saturate.h"
@@ -56,6 +57,7 @@ struct row {
 
 struct timeline {
 	struct view_filter filter;
+	struct mount_event mounts;
 	struct command_list *commands;
 	struct refused_tries *tries;
 	struct intern *intern;
@@ -256,7 +258,8 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 void timeline_add(struct timeline *timeline, const struct event *ev)
 {
 	command_list_add(timeline->commands, ev);
-	if (refused_tries_ends(timeline->tries, ev))
+	ev = mount_event_take(&timeline->mounts, ev);
+	if (!ev || refused_tries_ends(timeline->tries, ev))
 		return;
 	if (!view_filter_takes(&timeline->filter, ev))
 		return;

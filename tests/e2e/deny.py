@@ -4,7 +4,7 @@ import ctypes
 import struct
 
 CALLS = {'bpf': 321, 'clone3': 435, 'fsopen': 430, 'mount_setattr': 442, 'setns': 308, 'pivot_root': 155,
-	'move_mount': 429, 'mknodat': 259}
+	'move_mount': 429, 'mknodat': 259, 'fanotify_init': 300}
 BPF_LINK_CREATE = 28
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 RET_ALLOW, RET_ERRNO = 0x7fff0000, 0x00050000

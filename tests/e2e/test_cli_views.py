@@ -133,7 +133,7 @@ def test_spec_file_is_read_and_the_command_line_wins(cloche, tmp_path):
 
 
 @pytest.mark.parametrize('text, says', [('{"memry": 1}', "no key 'memry'"), ('a: b\n', 'JSON'), ('{', 'JSON'),
-	('{"mounts": [{"host": "/nosuch", "guest": "/x", "mode": "ro"}]}', '/nosuch'), ('{"trace": {"mounts": true}}', 'mounts')])
+	('{"mounts": [{"host": "/nosuch", "guest": "/x", "mode": "ro"}]}', '/nosuch'), ('{"trace": {"mounts": 1}}', 'mounts')])
 def test_bad_spec_file_is_one_sentence(own_cloche, tmp_path, text, says):
 	(tmp_path / 'spec').write_text(text)
 	done = own_cloche.call('create', '--spec', str(tmp_path / 'spec'))

@@ -253,9 +253,9 @@ static void test_run_refused(void **state)
 		{"--rootfs", "/no/such",
 			"option '--rootfs': '/no/such': No such file or directory"},
 		{"--label", "x", "option '--label': 'x': want KEY=VALUE"},
-		{"--trace-sources", "mounts",
-			"option '--trace-sources': trace source 'mounts' is not part of "
-			"this version: leave it out"},
+		{"--trace-sources", "folders",
+			"option '--trace-sources': 'folders' is no trace source: want processes, "
+			"files, outputs, network or mounts"},
 		{"--spec", "/no/such", "option '--spec': '/no/such': No such file or directory"},
 	};
 

@@ -165,12 +165,13 @@ static void test_words(void **state)
 	assert_int_equal(trace, SPEC_TRACE_PROCESSES | SPEC_TRACE_OUTPUTS | SPEC_TRACE_NETWORK);
 	assert_int_equal(spec_parse_sources("none", &trace, NULL), 0);
 	assert_int_equal(trace, 0);
-	assert_true(spec_parse_sources("files,mounts", &trace, &err) < 0);
-	assert_string_equal(
-		err.msg, "trace source 'mounts' is not part of this version: leave it out");
+	assert_int_equal(spec_parse_sources("files,mounts", &trace, NULL), 0);
+	assert_int_equal(trace, SPEC_TRACE_FILES | SPEC_TRACE_MOUNTS);
+	assert_int_equal(spec_parse_sources("all", &trace, NULL), 0);
+	assert_int_equal(trace, SPEC_TRACE_ALL);
 	assert_true(spec_parse_sources("files,", &trace, &err) < 0);
-	assert_string_equal(
-		err.msg, "'' is no trace source: want processes, files, outputs or network");
+	assert_string_equal(err.msg,
+		"'' is no trace source: want processes, files, outputs, network or mounts");
 
 	assert_int_equal(spec_parse_pair("a=b=c", &pair, NULL), 0);
 	assert_string_equal(pair.key, "a");
@@ -302,8 +303,7 @@ static void test_refused_json(void **state)
 		{"{\"mounts\":[{\"host\":\"/a\"}]}", "spec: mount 1: want host, guest and mode"},
 		{"{\"mounts\":[{\"host\":\"/a\",\"guest\":\"/b\",\"mode\":\"x\"}]}",
 			"spec: mount 1: 'x' is no mount mode: want ro, rw or cow"},
-		{"{\"trace\":{\"mounts\":true}}",
-			"spec: trace source 'mounts' is not part of this version: leave it out"},
+		{"{\"trace\":{\"mounts\":1}}", "spec: 'trace.mounts' must be true or false"},
 		{"{\"trace\":{\"nets\":true}}", "spec: there is no key 'trace.nets'"},
 		{"{\"on_loss\":1}", "spec: on_loss: '': want freeze, stop or continue"},
 		{"{\"labels\":{\"a\":1}}", "spec: label 'a' must be text"},

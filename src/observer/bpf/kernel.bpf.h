@@ -86,6 +86,7 @@ struct mount {
 	struct mount *mnt_parent;
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
+	__u32 mnt_fsnotify_mask;
 };
 
 struct path {
@@ -101,10 +102,21 @@ typedef struct {
 	unsigned int val;
 } kuid_t;
 
+struct file_count {
+	long counter;
+};
+
+/* Since 6.13, where the top bit means that nobody holds it any more. */
+struct file_ref {
+	struct file_count refcnt;
+};
+
 struct file {
 	struct path f_path;
 	unsigned int f_mode;
 	struct inode *f_inode;
+	struct file_ref f_ref;
+	struct file_count f_count;
 };
 
 struct fdtable {
@@ -178,7 +190,17 @@ struct linux_binprm {
 #pragma clang attribute pop
 
 /* Constants of the kernel that are in no header of its interface. */
+#define FMODE_READ        1
 #define FMODE_WRITE       2
+#define FMODE_PATH        (1u << 14)
+#define S_IFMT            0170000
+#define S_IFDIR           0040000
+#define MAP_TYPE          0x0f
+#define MAP_SHARED        0x01
+#define MAP_ANONYMOUS     0x20
+#define FAN_CLOSE_WRITE   0x08
+#define FICLONE           0x40049409
+#define FICLONERANGE      0x4020940d
 #define SIGNAL_GROUP_EXIT 4
 #define TS_COMPAT         2
 #define AT_FDCWD          (-100)

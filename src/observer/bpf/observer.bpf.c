@@ -8,6 +8,7 @@
 
 #include "observer/bpf/kernel.bpf.h"
 
+#include "observer/bpf/mounts.bpf.h"
 #include "observer/bpf/names.bpf.h"
 #include "observer/bpf/processes.bpf.h"
 #include "observer/bpf/record.bpf.h"
@@ -105,15 +106,21 @@ static __always_inline void send_call(const struct hand *h, bool whole, long ret
 static __always_inline void on_open(
 	const struct hand *h, const struct call *call, __u16 nr, long ret)
 {
-	struct wire_call *c = call_begin(h, nr, ret);
 	__u64 file = ret >= 0 ? file_of(h->task, ret) : 0;
+	bool is_of_mount = file && is_mount_file(h, file);
+	struct wire_call *c;
 
+	if (is_of_mount)
+		open_begin(h, file);
+	c = call_begin(h, nr, ret);
 	if (nr == __NR_openat2)
 		bpf_probe_read_user(&c->arg[0], sizeof(c->arg[0]), (void *)arg_of(h->s, 2));
 	if (file)
 		call_file(h, c, file);
 	else if (call->name1 == CALL_NO || !call_name(h, c, 0, call->dir1, call->name1))
 		return send_call(h, false, ret);
+	if (is_of_mount)
+		open_end(h, c, file);
 	send_scratch(h);
 }
 
@@ -211,6 +218,11 @@ static __always_inline bool is_told(const struct call *call, struct pt_regs *reg
 		return is_refusal(ret);
 	case CALL_EXEC:
 		return ret < 0;
+	case CALL_READ:
+	case CALL_MAP:
+	case CALL_IOCTL:
+	case CALL_SUBMIT:
+		return false;
 	default:
 		return true;
 	}
@@ -254,7 +266,7 @@ static __always_inline __u32 source_of(__u8 shape)
 	case CALL_NAMES:
 	case CALL_SYMLINK:
 	case CALL_BIND:
-		return WIRE_GROUP_FILES;
+		return WIRE_GROUP_FILES | WIRE_GROUP_MOUNTS;
 	case CALL_WRITE:
 	case CALL_WRITEV:
 	case CALL_COPY:
@@ -273,11 +285,18 @@ int BPF_PROG(observer_sys_exit, struct pt_regs *regs, long ret)
 	const struct call *call;
 	struct hand h;
 	bool compat;
+	__u32 index;
 
-	if (ret != -ENOSYS &&
-		(nr >= WIRE_CALLS_MAX || !(observer_wanted[nr / 64] >> (nr % 64) & 1)))
+	if (ret != -ENOSYS && nr >= WIRE_CALLS_MAX)
 		return 0;
-	call = &calls[nr & (WIRE_CALLS_MAX - 1)];
+	index = nr;
+	barrier_var(index); /* kept on the stack, 6.1 would forget its bounds */
+	index &= WIRE_CALLS_MAX - 1;
+	if (ret != -ENOSYS && !(observer_wanted[index / 64] >> (index % 64) & 1))
+		return 0;
+	call = &calls[index];
+	if (ret != -ENOSYS && is_counted(call, regs, ret))
+		count_call(call, regs, ret);
 	if (ret != -ENOSYS && !is_told(call, regs, ret))
 		return 0;
 	cgroup = bpf_get_current_cgroup_id();
@@ -335,5 +354,15 @@ int BPF_PROG(observer_exit, struct task_struct *task)
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
 	if (h.group && hand_take(&h, h.group->slot))
 		on_exit(&h);
+	return 0;
+}
+
+/* Run by user space, in its own context. */
+SEC("syscall")
+int observer_look(struct wire_look *look)
+{
+#pragma unroll
+	for (int i = 0; i < WIRE_LOOKS_MAX; i++)
+		look_at(&look->items[i]);
 	return 0;
 }

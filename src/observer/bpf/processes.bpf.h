@@ -3,6 +3,7 @@
 #ifndef OBSERVER_PROCESSES_BPF_H
 #define OBSERVER_PROCESSES_BPF_H
 
+#include "observer/bpf/mounts.bpf.h"
 #include "observer/bpf/names.bpf.h"
 #include "observer/bpf/record.bpf.h"
 #include "observer/calls.h"
@@ -204,6 +205,9 @@ static __always_inline void on_exec(const struct hand *h, struct linux_binprm *b
 	e->path_len = add_file(h->s, (__u64)bprm->file, &flags);
 	e->cwd_len = add_cwd(h->s, task, &cwd_flags);
 	e->head.flags |= flags | WIRE_FILE | (cwd_flags & WIRE_CUT1 ? WIRE_CUT2 : 0);
+	e->inode = (__u64)READ(file, (__u64)bprm->file, f_inode);
+	if (is_watched((__u64)bprm->file))
+		e->head.flags |= WIRE_MOUNT;
 	exec_argv(h->s, e, start + sent, bytes - sent);
 	send_scratch(h);
 }
@@ -269,6 +273,7 @@ static __always_inline void on_failed_exec(
 	e->kuid = h->task->cred->uid.val;
 	e->ppid = parent_number(h);
 	e->pad = 0;
+	e->inode = 0;
 	e->chunks_len = 0;
 	h->s->off = sizeof(*e);
 	if (!add_name(h, dir, path, &n)) {
