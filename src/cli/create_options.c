@@ -153,7 +153,11 @@ const struct option create_options_box[] = {
 		"limit of what the sandbox keeps on disk: its own files and changes of cow folders "
 		"together (needs project quotas, see doctor)",
 		OPTION_SIZE, offsetof(struct spec, disk_bytes)},
-	{"image", 0, "REF", "support for OCI images", OPTION_LATER},
+	{"image", 0, "REF",
+		"the root is made of an image: an OCI layout or an archive (./PATH[:TAG], also of "
+		"docker "
+		"or of a plain root), or one of a registry (NAME[:TAG][@DIGEST])",
+		OPTION_COPY, offsetof(struct spec, image)},
 	{NULL},
 };
 
@@ -193,6 +197,8 @@ const struct option create_options_other[] = {
 		"one "
 		"called like its command",
 		OPTION_TEXT, offsetof(struct create_options, agent)},
+	{"pull", 0, NULL, "ask the registry for --image also where it was fetched before",
+		OPTION_ON, offsetof(struct create_options, image.pull)},
 	{"spec", 0, "FILE", "read the options from a JSON file; those named here win", OPTION_CALL,
 		.set = set_spec_file, .early = true},
 	{NULL},
@@ -208,11 +214,13 @@ void *create_options_spec(void *base)
 void create_options_init(struct create_options *o)
 {
 	o->spec = spec_new();
+	image_choice_init(&o->image);
 }
 
 void create_options_done(struct create_options *o)
 {
 	spec_free(o->spec);
+	image_choice_done(&o->image);
 	spec_words_done(&o->secret_files);
 }
 
@@ -240,15 +248,27 @@ static int check_net(const struct spec *spec, struct err *err)
 	return spec->network.net == SPEC_NET_NONE ? 0 : program_find("cloche-gateway", &path, err);
 }
 
+/* The program that the image starts, for whoever knows it by name. */
+static const char *program_of(const struct create_options *o)
+{
+	const struct spec_words *entrypoint = &o->image.own_entrypoint, *cmd = &o->image.own_cmd;
+
+	if (o->program)
+		return o->program;
+	return entrypoint->n ? entrypoint->items[0] : cmd->n ? cmd->items[0] : NULL;
+}
+
 int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
 {
 	int r = cli_need_root(err);
 
 	if (r == 0)
 		r = resolve_early_mounts(o, err);
+	if (r == 0)
+		r = image_choice_resolve(&o->image, o->spec, cli, err);
 	if (r == 0) {
 		spec_network_settle(&o->spec->network);
-		r = agent_profile_apply(o->spec, o->agent, o->program, cli, err);
+		r = agent_profile_apply(o->spec, o->agent, program_of(o), cli, err);
 	}
 	if (r == 0)
 		r = network_options_finish(o, cli, err);

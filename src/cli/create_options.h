@@ -4,13 +4,15 @@
 #define CLI_CREATE_OPTIONS_H
 
 #include "cli/cli.h"
+#include "cli/image_choice.h"
 #include "cli/option.h"
 #include "spec/spec.h"
 
 struct create_options {
 	struct spec *spec;
-	const char *agent;              /* --agent, borrowed; NULL: by program */
-	const char *program;            /* run: what will be started, borrowed */
+	const char *agent;   /* --agent, borrowed; NULL: by program */
+	const char *program; /* run: what will be started, borrowed; NULL: what the image says */
+	struct image_choice image;
 	struct spec_words secret_files; /* --secret-file, as written */
 	size_t n_early_mounts; /* mounts that came from --spec: their paths are not resolved yet */
 };

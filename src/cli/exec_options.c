@@ -115,11 +115,11 @@ void exec_options_done(struct exec_options *o)
 	spec_exec_free(o->exec);
 }
 
-int exec_options_check(const struct exec_options *o, size_t n_words, struct err *err)
+int exec_options_check(const struct exec_options *o, size_t n_words, bool may_miss, struct err *err)
 {
 	if (o->exec->command && n_words)
 		return err_set(err, -EINVAL, "give a command or --shell, not both");
-	if (!o->exec->command && !n_words)
+	if (!o->exec->command && !n_words && !may_miss)
 		return err_set(err, -EINVAL,
 			"no command is given: want -- COMMAND [ARG...] or --shell STRING");
 	if (o->exec->detach && o->terminal == EXEC_TERMINAL_YES)
@@ -138,13 +138,16 @@ static void set_size(struct spec_exec *exec)
 	exec->columns = size.ws_row && size.ws_col ? size.ws_col : COLUMNS_DEFAULT;
 }
 
-void exec_options_finish(
-	struct exec_options *o, const struct cli *cli, char **words, size_t n_words)
+void exec_options_add_words(struct exec_options *o, char **words, size_t n_words)
+{
+	for (size_t i = 0; i < n_words; i++)
+		spec_words_add(&o->exec->argv, words[i]);
+}
+
+void exec_options_finish(struct exec_options *o, const struct cli *cli)
 {
 	struct spec_exec *exec = o->exec;
 
-	for (size_t i = 0; i < n_words; i++)
-		spec_words_add(&exec->argv, words[i]);
 	exec->terminal =
 		o->terminal == EXEC_TERMINAL_YES ||
 		(o->terminal == EXEC_TERMINAL_AUTO && !exec->detach && isatty(0) && isatty(1));

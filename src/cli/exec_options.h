@@ -21,11 +21,12 @@ struct exec_options {
 void exec_options_init(struct exec_options *o);
 void exec_options_done(struct exec_options *o);
 
-/* A command there must be, as words or as --shell, never both. */
-int exec_options_check(const struct exec_options *o, size_t n_words, struct err *err);
-/* Fills in the command, the terminal and its size, source, via and actor. With a terminal there is stdin. */
-void exec_options_finish(
-	struct exec_options *o, const struct cli *cli, char **words, size_t n_words);
+/* A command there must be, as words or as --shell, never both; an image may have one (may_miss). */
+int exec_options_check(
+	const struct exec_options *o, size_t n_words, bool may_miss, struct err *err);
+void exec_options_add_words(struct exec_options *o, char **words, size_t n_words);
+/* Fills in the terminal and its size, source, via and actor. With a terminal there is stdin. */
+void exec_options_finish(struct exec_options *o, const struct cli *cli);
 
 extern const struct option exec_options_table[];
 void *exec_options_exec(void *base);

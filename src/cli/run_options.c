@@ -60,6 +60,10 @@ static const struct option table[] = {
 	{"apply", 0, "[=on-success]", "take the changes of the current folder over at the end",
 		OPTION_CALL, .set = set_apply},
 	{"keep", 0, NULL, "keep the root's layer too", OPTION_CALL, .set = set_keep},
+	{"entrypoint", 0, "PROGRAM",
+		"start this in place of the image's entrypoint, before the command; an empty one: "
+		"nothing",
+		OPTION_TEXT, offsetof(struct run_options, create.image.entrypoint)},
 	{"id-file", 0, "FILE", "write the sandbox's id to this file", OPTION_TEXT,
 		offsetof(struct run_options, id_file)},
 	{"no-summary", 0, NULL, "print no summary at the end", OPTION_ON,
@@ -109,7 +113,13 @@ int run_options_check(void *options, char **args, size_t n_args, struct err *err
 		return err_set(err, -EINVAL,
 			"option '--detach': run waits for its command; use create and exec "
 			"--detach");
-	return exec_options_check(&o->exec, n_args, err);
+	if (o->create.image.entrypoint && !o->create.spec->image)
+		return err_set(err, -EINVAL, "option '--entrypoint' replaces that of an --image");
+	if (o->create.image.entrypoint && o->exec.exec->command)
+		return err_set(err, -EINVAL,
+			"options '--shell' and '--entrypoint' exclude each other: --shell runs "
+			"/bin/sh");
+	return exec_options_check(&o->exec, n_args, o->create.spec->image != NULL, err);
 }
 
 static const struct spec_mount *mount_of(const struct spec *spec, const char *host)
@@ -167,6 +177,21 @@ static int add_current_folder(struct run_options *o, const char *home, struct er
 	return 0;
 }
 
+/* What the image would start where nothing is named starts where the image wants it. */
+static int choose_command(struct run_options *o, char **args, size_t n_args, struct err *err)
+{
+	struct spec_exec *exec = o->exec.exec;
+	const char *workdir = o->create.spec->workdir;
+
+	if (exec->command)
+		return 0;
+	if (n_args == 0 && !o->has_workdir && workdir) {
+		free(exec->cwd);
+		exec->cwd = mem_dup(workdir);
+	}
+	return image_choice_command(&o->create.image, args, n_args, &exec->argv, err);
+}
+
 int run_options_finish(
 	struct run_options *o, const struct cli *cli, char **args, size_t n_args, struct err *err)
 {
@@ -177,14 +202,15 @@ int run_options_finish(
 		return r;
 	cli_home(cli, &home);
 	o->create.program = n_args ? args[0] : NULL;
+	o->has_workdir = o->exec.exec->cwd != NULL;
 	r = add_current_folder(o, home.p ? home.p : "", err);
 	if (r == 0)
 		r = create_options_finish(&o->create, cli, err);
 	if (r < 0)
 		return r;
-	if (!o->create.spec->rootfs)
+	if (!o->create.spec->rootfs && !o->create.spec->image)
 		path_folders_add(
 			o->create.spec, o->exec.exec, home.p ? home.p : "", cli->state_dir);
-	exec_options_finish(&o->exec, cli, args, n_args);
-	return 0;
+	exec_options_finish(&o->exec, cli);
+	return choose_command(o, args, n_args, err);
 }

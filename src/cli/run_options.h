@@ -21,7 +21,8 @@ enum run_apply {
 struct run_options {
 	struct create_options create;
 	struct exec_options exec;
-	bool rw, ro; /* how the current folder is shown; neither: cow */
+	bool has_workdir; /* -w was given */
+	bool rw, ro;      /* how the current folder is shown; neither: cow */
 	enum run_apply apply;
 	bool no_summary;
 	unsigned fail_on;

@@ -30,6 +30,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		return r;
 	mend_look(cli->state_dir, cli->run_dir);
 	r = session_start(&session, cli, o->spec, err);
+	image_choice_release(&o->image);
 	spec_hidden_forget(&o->spec->network);
 	if (r < 0)
 		return r;

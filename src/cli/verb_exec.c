@@ -22,7 +22,7 @@ static void done(void *options)
 
 static int check(void *options, char **args, size_t n_args, struct err *err)
 {
-	return exec_options_check(options, n_args - 1, err);
+	return exec_options_check(options, n_args - 1, false, err);
 }
 
 static int detach(struct session *session, const struct spec_exec *exec, struct err *err)
@@ -55,7 +55,8 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 
 	if (r < 0)
 		return r;
-	exec_options_finish(o, cli, args + 1, n_args - 1);
+	exec_options_add_words(o, args + 1, n_args - 1);
+	exec_options_finish(o, cli);
 	r = session_connect(&session, cli, id, err);
 	if (r < 0)
 		return r;

@@ -80,6 +80,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	o->exec.exec->has_stdin = true; /* as any program that is run; exec asks for -i */
 	mend_look(cli->state_dir, cli->run_dir);
 	r = session_start(&session, cli, o->create.spec, err);
+	image_choice_release(&o->create.image);
 	spec_hidden_forget(&o->create.spec->network);
 	if (r < 0)
 		return r;

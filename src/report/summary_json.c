@@ -215,8 +215,8 @@ static void write_observed(struct summary *summary, struct jsonw *j)
 
 static void write_enforced(struct summary *summary, struct jsonw *j)
 {
-	static const char *const keys[] = {"rootfs", "mounts", "hide", "profile", "memory_bytes",
-		"cpus", "pids", "disk_bytes", "on_loss"};
+	static const char *const keys[] = {"rootfs", "image", "image_digest", "mounts", "hide",
+		"profile", "memory_bytes", "cpus", "pids", "disk_bytes", "on_loss"};
 
 	if (!summary->meta) {
 		jsonw_knull(j, "enforced");

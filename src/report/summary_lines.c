@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "report/summary_internal.h"
 #include "util/clock.h"
@@ -471,6 +472,25 @@ static void add_profile(struct str *out, const struct summary *summary)
 	summary_lines_quote(out, slice_of(profile), 40);
 }
 
+#define DIGEST_SHOWN 19 /* "sha256:" and 12 digits, as people compare them */
+
+static void add_image(struct str *out, const struct summary *summary)
+{
+	const char *image = json_string_value(summary_spec(summary, "image"));
+	const char *digest = json_string_value(summary_spec(summary, "image_digest"));
+
+	if (!image)
+		return;
+	str_puts(out, "; image ");
+	summary_lines_quote(out, slice_of(image), 60);
+	if (!digest)
+		return;
+	str_puts(out, " (");
+	summary_lines_quote(
+		out, (struct slice){.p = digest, .len = strnlen(digest, DIGEST_SHOWN)}, 0);
+	str_putc(out, ')');
+}
+
 static void add_enforced(struct summary *summary, struct summary_lines *lines)
 {
 	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Enforced");
@@ -481,6 +501,7 @@ static void add_enforced(struct summary *summary, struct summary_lines *lines)
 		return;
 	}
 	summary_network_enforced(summary, out);
+	add_image(out, summary);
 	add_mounts(out, summary);
 	add_profile(out, summary);
 	add_limit(out, summary, "memory_bytes", true, "");

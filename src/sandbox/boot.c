@@ -267,6 +267,20 @@ static int attach_layers(const struct boot *boot, const int *fds, struct err *er
 	return 0;
 }
 
+/* What programs take for granted and an unpacked root may lack. */
+static int make_folders(const struct boot *boot, struct err *err)
+{
+	int r = 0;
+
+	if (mkdir("/workspace", 0755) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "make '/workspace': %m");
+	if (mkdir("/tmp", 01777) == 0)
+		r = chmod("/tmp", 01777) < 0 ? -errno : 0;
+	if (r == 0 && boot->workdir)
+		r = make_mount_point(boot->workdir, true);
+	return r < 0 ? err_set(err, r, "make '%s': %m", boot->workdir ? boot->workdir : "/tmp") : 0;
+}
+
 /* The parent goes on making layers and mounts while the root is entered and /dev and /proc are put there. */
 static int arrange(const struct boot *boot, int *fds, struct boot_report *report)
 {
@@ -296,9 +310,7 @@ static int arrange(const struct boot *boot, int *fds, struct boot_report *report
 		r = attach_mounts(boot, rest + boot->n_layers - 1, err);
 	if (r == 0)
 		r = attach_hides(boot, fds[BOOT_HIDE], rest + boot->n_layers - 1, err);
-	if (r == 0 && mkdir("/workspace", 0755) < 0 && errno != EEXIST)
-		r = err_set(err, -errno, "make '/workspace': %m");
-	return r;
+	return r < 0 ? r : make_folders(boot, err);
 }
 
 /* From here on descriptors are our own; nothing of the parent's stays. */

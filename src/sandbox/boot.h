@@ -36,6 +36,7 @@ struct boot {
 	size_t n_mounts;
 	const struct boot_hide *hides;
 	size_t n_hides;
+	const char *workdir; /* a folder that is there too; NULL: none */
 	const struct sock_fprog *filter;
 };
 

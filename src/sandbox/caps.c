@@ -38,11 +38,23 @@ int caps_bound(void)
 	return bound(kept);
 }
 
-int caps_drop_all(void)
+int caps_drop_bounding(void)
+{
+	return bound(0);
+}
+
+int caps_keep(uint64_t keep)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {0};
-	int r = bound(0);
+	struct __user_cap_data_struct data[2] = {0};
+	int r = bound(keep);
 
-	return r < 0 ? r : (int)rawcall(__NR_capset, &head, none);
+	for (int i = 0; i < 2; i++)
+		data[i].effective = data[i].permitted = (uint32_t)(keep >> (32 * i));
+	return r < 0 ? r : (int)rawcall(__NR_capset, &head, data);
+}
+
+int caps_drop_all(void)
+{
+	return caps_keep(0);
 }

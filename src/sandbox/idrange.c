@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "util/fdio.h"
+#include "util/mem.h"
 #include "util/path.h"
 #include "util/scoped.h"
 
@@ -91,6 +92,22 @@ static int try_slot(int dirfd, uint32_t slot, const char *id)
 	if (ftruncate(fd, 0) < 0 || pwrite(fd, id, strlen(id), 0) < 0)
 		return -errno;
 	return take_fd(&fd);
+}
+
+/* 0 where none was chosen. */
+static uint32_t base_for_layers(const char *state_dir)
+{
+	scoped_mem char *path = mem_printf("%s/layers/base", state_dir);
+	scoped_str struct str text = {0};
+
+	if (fdio_read_file(AT_FDCWD, path, NAME_LEN, &text) < 0 || !text.p)
+		return 0;
+	return (uint32_t)strtoul(text.p, NULL, 10);
+}
+
+static bool overlaps(uint32_t a, uint32_t b)
+{
+	return b != 0 && a < (uint64_t)b + IDRANGE_LEN && b < (uint64_t)a + IDRANGE_LEN;
 }
 
 static bool is_free(const struct str *subuid, const struct str *subgid, uint32_t base)
@@ -189,6 +206,11 @@ int idrange_open(struct idrange *range, const char *state_dir, const char *id, s
 			continue;
 		if (fd < 0)
 			return err_set(err, fd, "lock an id range in '%s/ids': %m", state_dir);
+		/* Asked behind the lock, which whoever chooses it holds meanwhile. */
+		if (overlaps((uint32_t)base, base_for_layers(state_dir))) {
+			(void)close(fd);
+			continue;
+		}
 		*range = range_of(first, slot, fd);
 		return 0;
 	}
@@ -196,6 +218,41 @@ int idrange_open(struct idrange *range, const char *state_dir, const char *id, s
 		"no free id range: %u sandboxes live or are suspended, or /etc/subuid gives all of "
 		"them away",
 		IDRANGE_MAX);
+}
+
+/* Whole or not at all, and the first one's. */
+static int create_base(const char *path, const char *text)
+{
+	scoped_mem char *temp = mem_printf("%s.%d", path, (int)getpid());
+	int r = fdio_replace(AT_FDCWD, temp, text, strlen(text), 0600);
+
+	if (r == 0 && link(temp, path) < 0 && errno != EEXIST)
+		r = -errno;
+	(void)unlink(temp);
+	return r;
+}
+
+int idrange_for_layers(const char *state_dir, uint32_t *ret_base, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/layers/base", state_dir);
+	char text[NAME_LEN];
+	struct idrange range;
+	int r;
+
+	*ret_base = base_for_layers(state_dir);
+	if (*ret_base)
+		return 0;
+	/* Of several who choose at once each has another range, and the file that was first decides. */
+	r = idrange_open(&range, state_dir, "layers", err);
+	if (r < 0)
+		return r;
+	(void)snprintf(text, sizeof(text), "%u\n", range.base);
+	r = create_base(path, text);
+	idrange_close(&range, state_dir);
+	*ret_base = r == 0 ? base_for_layers(state_dir) : 0;
+	if (*ret_base == 0)
+		return err_set(err, r < 0 ? r : -EIO, "write '%s': %m", path);
+	return 0;
 }
 
 void idrange_close(struct idrange *range, const char *state_dir)

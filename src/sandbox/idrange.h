@@ -33,6 +33,10 @@ int idrange_open_again(struct idrange *range, const char *state_dir, const char 
 /* Removes the file of a dead sandbox's range, or of one that was kept. */
 void idrange_clean(const char *state_dir, const char *id);
 
+/* The range that owns what is in shared layers of images, chosen once for a state and never a sandbox's: its first id,
+ * kept in <state>/layers/base, a folder that exists. */
+int idrange_for_layers(const char *state_dir, uint32_t *ret_base, struct err *err);
+
 /* Whether lines in the format of subuid(5) give away any of the range. Pure. */
 int idrange_is_given(const char *subids, uint32_t base);
 

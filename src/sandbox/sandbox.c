@@ -86,7 +86,7 @@ static void note_limits(struct sandbox *s)
 	}
 }
 
-/* Where a command starts that names no place: the first folder the user mounted, else /workspace. */
+/* Where a command starts that names no place: the first folder the user mounted, else the image's, else /workspace. */
 static void choose_cwd(struct sandbox *s, const struct spec *spec)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++)
@@ -96,7 +96,7 @@ static void choose_cwd(struct sandbox *s, const struct spec *spec)
 				s->default_cwd = mem_dup(spec->mounts[i].guest);
 				return;
 			}
-	s->default_cwd = mem_dup("/workspace");
+	s->default_cwd = mem_dup(spec->workdir ? spec->workdir : "/workspace");
 }
 
 /* Each shared layer has to lie over, or be, something of the sandbox's own. */
@@ -179,6 +179,9 @@ static int plan(struct sandbox *s, const struct sandbox_config *config, struct e
 	if (r < 0)
 		return r;
 	choose_cwd(s, spec);
+	s->workdir = mem_dup(spec->workdir);
+	for (size_t i = 0; i < spec->image_env.n; i++)
+		spec_words_add(&s->image_env, spec->image_env.items[i]);
 	note_limits(s);
 	seccomp_build(&s->filter, s->mounts.has_rw);
 	return 0;
@@ -218,6 +221,7 @@ static void fill_boot(struct boot *boot, struct boot_lists *lists, const struct 
 	boot->n_mounts = s->mounts.n;
 	boot->hides = lists->hides;
 	boot->n_hides = n_hides;
+	boot->workdir = s->workdir;
 	boot->filter = &s->filter.prog;
 }
 
@@ -475,6 +479,8 @@ void sandbox_free(struct sandbox *s)
 	lowers_done(&s->lowers);
 	trust_done(&s->trust);
 	free(s->default_cwd);
+	free(s->workdir);
+	spec_words_done(&s->image_env);
 	free(s->notice);
 	free(s->state_dir);
 	free(s->id);

@@ -80,6 +80,13 @@ static void set_env(struct spec_words *env, const char *pair)
 	add_word(env, mem_dup(pair));
 }
 
+static void set_all(struct spec_words *env, const struct spec_words *pairs)
+{
+	for (size_t i = 0; i < pairs->n; i++)
+		if (strchr(pairs->items[i], '='))
+			set_env(env, pairs->items[i]);
+}
+
 static const char *get_env(const struct spec_words *env, const char *name)
 {
 	size_t len = strlen(name);
@@ -99,14 +106,13 @@ static void fill_env(struct sandbox_exec *exec, const struct spec_exec *spec)
 	add_word(&exec->env, mem_printf("USER=%s", exec->user.name));
 	add_word(&exec->env, mem_dup(spec->terminal ? "TERM=xterm-256color" : "TERM=dumb"));
 	add_word(&exec->env, mem_dup("LANG=C.UTF-8"));
-	add_word(&exec->env, mem_dup("IS_SANDBOX=1"));
+	set_all(&exec->env, &exec->sandbox->image_env);
+	/* An image's own roots are not all that is trusted here. */
 	trust_add_env(&exec->sandbox->trust, &trust);
-	for (size_t i = 0; i < trust.n; i++)
-		add_word(&exec->env, mem_dup(trust.items[i]));
+	set_all(&exec->env, &trust);
+	set_env(&exec->env, "IS_SANDBOX=1");
 	spec_words_done(&trust);
-	for (size_t i = 0; i < spec->env.n; i++)
-		if (strchr(spec->env.items[i], '='))
-			set_env(&exec->env, spec->env.items[i]);
+	set_all(&exec->env, &spec->env);
 }
 
 /* The places where a program without a slash may be, in the order of PATH. */

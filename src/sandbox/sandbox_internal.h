@@ -19,6 +19,8 @@
 struct sandbox {
 	char *state_dir;
 	char *default_cwd;
+	char *workdir; /* made where it is missing; NULL: none */
+	struct spec_words image_env;
 	int dir_fd;
 	struct idrange range;
 	struct quota quota;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "util/fdio.h"
+#include "util/mem.h"
 #include "util/scoped.h"
 #include "util/str.h"
 
@@ -138,34 +139,70 @@ static int find_named(struct user *user, const char *name, int root_fd, struct e
 	return 0;
 }
 
+static int bad_form(const char *text, struct err *err)
+{
+	return err_set(err, -EINVAL,
+		"user '%s': want NAME or UID, or either with :GROUP or :GID, ids up to 65535",
+		text);
+}
+
+/* What stands behind the colon: a number, or a name in the sandbox's own /etc/group. */
+static int set_group(
+	struct user *user, const char *group, const char *text, int root_fd, struct err *err)
+{
+	scoped_str struct str groups = {0};
+	size_t len;
+	int r = parse_id(group, strlen(group), &user->gid);
+
+	if (r == 0)
+		return 0;
+	if (r == -ERANGE || !*group)
+		return bad_form(text, err);
+	r = read_inside(root_fd, "etc/group", &groups);
+	if (r < 0)
+		return err_set(err, r, "look up group '%s' in the sandbox's /etc/group: %m", group);
+	for (const char *line = groups.p ? groups.p : ""; *line;
+		line += len + (line[len] == '\n')) {
+		struct slice id;
+
+		len = strcspn(line, "\n");
+		id = field(line, len, 2);
+		if (slice_is(field(line, len, 0), group) && parse_id(id.p, id.len, &user->gid) == 0)
+			return 0;
+	}
+	return err_set(err, -ENOENT, "the sandbox has no group '%s'", group);
+}
+
+static int find_numbered(struct user *user, int root_fd)
+{
+	scoped_str struct str passwd = {0};
+	uint32_t uid = user->uid;
+
+	user->gid = uid;
+	(void)snprintf(user->name, sizeof(user->name), "%u", uid);
+	(void)snprintf(user->home, sizeof(user->home), "/");
+	if (read_inside(root_fd, "etc/passwd", &passwd) >= 0 && passwd.p)
+		(void)user_parse_passwd(
+			passwd.p, NULL, uid, user); /* a number needs no line there */
+	return 0;
+}
+
 int user_find(struct user *ret_user, const char *text, int root_fd, struct err *err)
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
-	struct user user = {.name = "root", .home = "/root", .n_groups = 1};
-	scoped_str struct str passwd = {0};
 	size_t len = colon ? (size_t)(colon - text) : text ? strlen(text) : 0;
-	int r = 0;
+	struct user user = {.name = "root", .home = "/root", .n_groups = 1};
+	scoped_mem char *name = text ? mem_copy(text, len) : NULL;
+	int r = text ? parse_id(text, len, &user.uid) : 0;
 
-	if (text && parse_id(text, len, &user.uid) < 0) {
-		if (colon)
-			return err_set(err, -EINVAL,
-				"user '%s': want NAME, UID or UID:GID, ids up to 65535", text);
-		r = find_named(&user, text, root_fd, err);
-		if (r < 0)
-			return r;
-	} else if (text) {
-		uint32_t uid = user.uid;
-
-		user.gid = uid;
-		(void)snprintf(user.name, sizeof(user.name), "%u", uid);
-		(void)snprintf(user.home, sizeof(user.home), "/");
-		if (read_inside(root_fd, "etc/passwd", &passwd) >= 0 && passwd.p)
-			(void)user_parse_passwd(
-				passwd.p, NULL, uid, &user); /* a number needs no line there */
-		if (colon && parse_id(colon + 1, strlen(colon + 1), &user.gid) < 0)
-			return err_set(err, -EINVAL,
-				"user '%s': want NAME, UID or UID:GID, ids up to 65535", text);
-	}
+	if (r == -ERANGE || (text && len == 0))
+		return bad_form(text, err);
+	if (text)
+		r = r == 0 ? find_numbered(&user, root_fd) : find_named(&user, name, root_fd, err);
+	if (r == 0 && colon)
+		r = set_group(&user, colon + 1, text, root_fd, err);
+	if (r < 0)
+		return r;
 	user.groups[0] = user.gid;
 	*ret_user = user;
 	return 0;

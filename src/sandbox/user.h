@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a command runs as: "name", "uid" or "uid:gid", looked up in the sandbox's own /etc/passwd and group. */
+/* Who a command runs as: a name or uid, either with ":" and a group's name or gid behind it, looked up in the sandbox's own /etc/passwd and group. */
 #ifndef SANDBOX_USER_H
 #define SANDBOX_USER_H
 

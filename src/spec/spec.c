@@ -46,6 +46,11 @@ void spec_free(struct spec *spec)
 	}
 	free(spec->mounts);
 	free(spec->image);
+	free(spec->image_digest);
+	spec_words_done(&spec->image_env);
+	spec_words_done(&spec->image_labels);
+	free(spec->workdir);
+	free(spec->user);
 	for (size_t i = 0; i < spec->n_lowers; i++) {
 		free(spec->lowers[i].guest);
 		free(spec->lowers[i].dir);

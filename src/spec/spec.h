@@ -61,6 +61,12 @@ struct spec {
 	char *name, *task, *account, *agent, *work_item;
 	char *rootfs; /* NULL: the host view; else an absolute folder */
 	char *image; /* the reference as it was asked for: lowers of "/" have nothing below them; NULL: none */
+	/* What the caller found in the image: its manifest's digest, its variables (below all others), its labels as
+	 * KEY=VALUE. Not options. */
+	char *image_digest;
+	struct spec_words image_env, image_labels;
+	char *workdir; /* where a command starts that names no place and no folder is mounted; NULL: /workspace */
+	char *user; /* as whom a command runs that names nobody, as struct spec_exec has it; NULL: root */
 	struct spec_lower *lowers; /* of one place topmost first, above what is there otherwise */
 	size_t n_lowers;
 	int64_t since_ns; /* wall clock from when on a change in a host folder is the host's; 0: from now on */
@@ -104,7 +110,8 @@ void spec_write(struct str *out, const struct spec *spec);
 void spec_write_record(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
 /* A user's own file, onto a spec that holds other values: keys that are there replace, mounts and labels are added;
- * what only Cloche's programs tell each other (lowers, since_ns) is refused. Where it fails, some may be in already. */
+ * what only Cloche's programs tell each other (lowers, since_ns, what an image holds) is refused. Where it fails, some
+ * may be in already. */
 int spec_apply(struct spec *spec, struct slice json, struct err *err);
 
 /* Checks what can be known without making anything: mounts exist and are not doubled, the rootfs is one
@@ -123,8 +130,8 @@ struct spec_exec {
 	char *command;          /* SPEC_EXEC_SHELL; NULL for argv */
 	char *cwd;              /* NULL: the sandbox's default */
 	struct spec_words env;  /* K=V on top of the clean environment */
-	char *user;             /* NULL: root inside; "name", "uid" or "uid:gid" */
-	int64_t timeout_ms;     /* 0: none */
+	char *user; /* NULL: root inside; a name or uid, either with ":" and a group or gid behind */
+	int64_t timeout_ms; /* 0: none */
 	bool terminal;
 	unsigned short rows, columns;
 	bool has_stdin; /* else /dev/null */
@@ -137,7 +144,7 @@ void spec_exec_free(struct spec_exec *exec);
 SCOPED_TYPE(spec_exec)
 void spec_exec_write(struct str *out, const struct spec_exec *exec);
 int spec_exec_read(struct slice json, struct spec_exec **ret_exec, struct err *err);
-/* Adds the sandbox's variables below those that the exec names, and the stand-ins of secrets above them: a value
+/* Fills in the sandbox's user where the exec names none, adds the sandbox's variables below those that it names, and the stand-ins of secrets above them: a value
  * that is a secret's does not get in by an exec's own variable of that name. */
 void spec_exec_inherit(struct spec_exec *exec, const struct spec *spec);
 

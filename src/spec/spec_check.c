@@ -286,6 +286,12 @@ int spec_check(const struct spec *spec, const char *state_dir, const char *run_d
 		r = spec_network_check(&spec->network, err);
 	if (r < 0)
 		return r;
+	if (spec->rootfs && spec->image)
+		return err_set(err, -EINVAL,
+			"a root is made of an image or of a folder: leave out --image or --rootfs");
+	if (spec->workdir && spec->workdir[0] != '/')
+		return err_set(
+			err, -EINVAL, "workdir '%s' must be an absolute path", spec->workdir);
 	open_own(&own);
 	if (spec->rootfs)
 		r = check_rootfs(spec->rootfs, &own, err);

@@ -112,6 +112,8 @@ static void set_variable(struct spec_words *env, const char *name, const char *v
 
 void spec_exec_inherit(struct spec_exec *exec, const struct spec *spec)
 {
+	if (!exec->user)
+		exec->user = mem_dup(spec->user);
 	for (size_t i = 0; i < spec->env.n; i++)
 		if (!has_variable(&exec->env, spec->env.items[i]))
 			spec_words_add(&exec->env, spec->env.items[i]);

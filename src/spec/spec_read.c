@@ -203,6 +203,11 @@ static const struct spec_json_key spec_keys[] = {
 	{"work_item", SPEC_JSON_TEXT, offsetof(struct spec, work_item)},
 	{"rootfs", SPEC_JSON_TEXT, offsetof(struct spec, rootfs)},
 	{"image", SPEC_JSON_TEXT, offsetof(struct spec, image)},
+	{"image_digest", SPEC_JSON_TEXT, offsetof(struct spec, image_digest)},
+	{"image_env", SPEC_JSON_WORDS, offsetof(struct spec, image_env)},
+	{"image_labels", SPEC_JSON_WORDS, offsetof(struct spec, image_labels)},
+	{"workdir", SPEC_JSON_TEXT, offsetof(struct spec, workdir)},
+	{"user", SPEC_JSON_TEXT, offsetof(struct spec, user)},
 	{"lowers", SPEC_JSON_CALL, .read = read_lowers},
 	{"since_ns", SPEC_JSON_COUNT, offsetof(struct spec, since_ns)},
 	{"mounts", SPEC_JSON_CALL, .read = read_mounts},
@@ -226,8 +231,17 @@ static const struct spec_json_key spec_keys[] = {
 	{NULL},
 };
 
-/* Of what a user writes, neither is a part. */
-static const char *const wire_keys[] = {"lowers", "since_ns"};
+/* What no user says: found out by the caller, and told by our programs to each other only. */
+static int refuse_own_keys(const json_t *root, struct err *err)
+{
+	static const char *const own[] = {
+		"lowers", "since_ns", "image_digest", "image_env", "image_labels"};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (json_object_get(root, own[i]))
+			return err_set(err, -EINVAL, "there is no key '%s'", own[i]);
+	return 0;
+}
 
 static int apply(struct spec *spec, struct slice json, bool is_wire, struct err *err)
 {
@@ -235,9 +249,8 @@ static int apply(struct spec *spec, struct slice json, bool is_wire, struct err 
 	int r;
 
 	r = spec_json_parse(json, &root, err);
-	for (size_t i = 0; r == 0 && !is_wire && i < sizeof(wire_keys) / sizeof(wire_keys[0]); i++)
-		if (json_object_get(root, wire_keys[i]))
-			r = err_set(err, -EINVAL, "there is no key '%s'", wire_keys[i]);
+	if (r == 0 && !is_wire)
+		r = refuse_own_keys(root, err);
 	if (r == 0)
 		r = spec_json_read(spec, spec_keys, root, err);
 	if (r < 0)

@@ -62,14 +62,27 @@ static void write_trace(struct jsonw *j, const struct spec *spec)
 }
 
 /* In a record only the names: values may be anything. */
-static void write_env(struct jsonw *j, const struct spec_words *env, bool for_record)
+static void write_env(
+	struct jsonw *j, const char *key, const struct spec_words *env, bool for_record)
 {
 	scoped_mem struct slice *items = new0_n(struct slice, env->n);
 
 	for (size_t i = 0; i < env->n; i++)
 		items[i] = (struct slice){.p = env->items[i],
 			.len = for_record ? strcspn(env->items[i], "=") : strlen(env->items[i])};
-	jsonw_klist(j, "env", items, env->n);
+	jsonw_klist(j, key, items, env->n);
+}
+
+static void write_image(struct jsonw *j, const struct spec *spec, bool for_record)
+{
+	spec_json_write_given(j, "image", spec->image);
+	spec_json_write_given(j, "image_digest", spec->image_digest);
+	if (spec->image_env.n)
+		write_env(j, "image_env", &spec->image_env, for_record);
+	if (spec->image_labels.n)
+		spec_json_write_words(j, "image_labels", &spec->image_labels);
+	spec_json_write_given(j, "workdir", spec->workdir);
+	spec_json_write_given(j, "user", spec->user);
 }
 
 static void write_spec(struct str *out, const struct spec *spec, bool for_record)
@@ -82,8 +95,8 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	spec_json_write_given(&j, "account", spec->account);
 	spec_json_write_given(&j, "agent", spec->agent);
 	spec_json_write_given(&j, "work_item", spec->work_item);
-	jsonw_ktext(&j, "rootfs", spec->rootfs ? spec->rootfs : "host");
-	spec_json_write_given(&j, "image", spec->image);
+	jsonw_ktext(&j, "rootfs", spec->rootfs || spec->image ? spec->rootfs : "host");
+	write_image(&j, spec, for_record);
 	write_lowers(&j, spec);
 	if (spec->since_ns)
 		jsonw_kint(&j, "since_ns", spec->since_ns);
@@ -91,7 +104,7 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	spec_json_write_words(&j, "hide", &spec->hide);
 	jsonw_key(&j, "network");
 	spec_network_write(&j, &spec->network, for_record);
-	write_env(&j, &spec->env, for_record);
+	write_env(&j, "env", &spec->env, for_record);
 	spec_json_write_given(&j, "profile", spec->profile);
 	write_labels(&j, spec);
 	jsonw_kint(&j, "memory_bytes", spec->memory_bytes);

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -145,3 +146,38 @@ def installed(tmp_path_factory):
 	yield folder, failed
 	if not kept:
 		shutil.rmtree(folder)
+
+
+@pytest.fixture(scope='session')
+def debian_root(tmp_path_factory):
+	"""A root by debootstrap from where apt gets its packages; kept between runs where a folder is named."""
+	kept = os.environ.get('CLOCHE_TEST_DEBIAN')
+	if kept and pathlib.Path(kept, 'bin/sh').exists():
+		return pathlib.Path(kept)
+	if shutil.which('debootstrap') is None:
+		pytest.skip('no debootstrap on this host')
+	target = pathlib.Path(kept or tmp_path_factory.mktemp('debian') / 'root')
+	done = subprocess.run(['debootstrap', '--variant=minbase', '--include=python3-minimal,make', 'bookworm', target],
+		capture_output=True, text=True, timeout=400, check=False)
+	if done.returncode != 0:
+		pytest.skip(f'debootstrap found no packages: {done.stdout.strip().splitlines()[-1:]}')
+	return target
+
+
+@pytest.fixture
+def small_disk(tmp_path, run_dir):
+	"""A state on a small file system of its own."""
+	image, mount = tmp_path / 'disk.img', tmp_path / 'disk'
+	mount.mkdir()
+	with open(image, 'wb') as file:
+		file.truncate(160 << 20)
+	subprocess.run(['mke2fs', '-q', '-F', '-t', 'ext4', image], check=True)
+	subprocess.run(['mount', '-o', 'loop', image, mount], check=True)
+	(tmp_path / 'project').mkdir()
+	yield harness.Cloche(mount / 'state', run_dir, tmp_path / 'project')
+	for _ in range(50):
+		if subprocess.run(['umount', mount], check=False, capture_output=True).returncode == 0:
+			return
+		time.sleep(0.1)
+	subprocess.run(['umount', '-l', mount], check=False)
+	raise AssertionError('the disk is still in use')

@@ -293,6 +293,21 @@ def small_root(root, *programs):
 	return root
 
 
+def local_deb(folder):
+	"""A package with one program and a script that runs after it is unpacked."""
+	tree = folder / 'tree'
+	(tree / 'DEBIAN').mkdir(parents=True)
+	(tree / 'usr' / 'bin').mkdir(parents=True)
+	(tree / 'DEBIAN' / 'control').write_text('Package: tiny-tool\nVersion: 1.0\nArchitecture: all\nMaintainer: A <a@example.invalid>\n'
+		'Description: a tiny tool\n')
+	(tree / 'DEBIAN' / 'postinst').write_text('#!/bin/sh\necho configured > /etc/tiny-tool.conf\n')
+	(tree / 'usr' / 'bin' / 'tiny-tool').write_text('#!/bin/sh\ncat /etc/tiny-tool.conf\n')
+	for path in (tree / 'DEBIAN' / 'postinst', tree / 'usr' / 'bin' / 'tiny-tool'):
+		os.chmod(path, 0o755)
+	subprocess.run(['dpkg-deb', '--root-owner-group', '--build', tree, folder / 'tiny-tool.deb'], check=True, capture_output=True)
+	return folder / 'tiny-tool.deb'
+
+
 def cgroup_bases():
 	"""Roots of the mounted cgroup hierarchies."""
 	return [pathlib.Path(line.split()[1]) for line in pathlib.Path('/proc/self/mounts').read_text().splitlines()

@@ -10,7 +10,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
 import time
 
 import pytest
@@ -114,25 +113,6 @@ def test_change_set_survives_a_killed_supervisor(own_cloche):
 	assert own_cloche.call('gc').code == 0
 	assert own_cloche.call('apply', box.id).code == 0
 	assert (here / 'f').read_text() == 'after\n'
-
-
-@pytest.fixture
-def small_disk(tmp_path, run_dir):
-	"""A state on a small file system of its own."""
-	image, mount = tmp_path / 'disk.img', tmp_path / 'disk'
-	mount.mkdir()
-	with open(image, 'wb') as file:
-		file.truncate(160 << 20)
-	subprocess.run(['mke2fs', '-q', '-F', '-t', 'ext4', image], check=True)
-	subprocess.run(['mount', '-o', 'loop', image, mount], check=True)
-	(tmp_path / 'project').mkdir()
-	yield Cloche(mount / 'state', run_dir, tmp_path / 'project')
-	for _ in range(50):
-		if subprocess.run(['umount', mount], check=False, capture_output=True).returncode == 0:
-			return
-		time.sleep(0.1)
-	subprocess.run(['umount', '-l', mount], check=False)
-	raise AssertionError('the disk is still in use')
 
 
 def fill(path, leave):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everyday programs work inside as root, with the host view and with a root made by debootstrap."""
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
+
+from harness import local_deb
 
 PYPROJECT = '''
 from setuptools import setup
@@ -78,21 +79,6 @@ def test_make_and_gcc_build_a_project(cloche, project):
 	assert len([node for node in run.record.nodes() if node['path'].endswith('/cc1')]) == 2
 
 
-def local_deb(folder):
-	"""A package with one program and a script that runs after it is unpacked."""
-	tree = folder / 'tree'
-	(tree / 'DEBIAN').mkdir(parents=True)
-	(tree / 'usr' / 'bin').mkdir(parents=True)
-	(tree / 'DEBIAN' / 'control').write_text('Package: tiny-tool\nVersion: 1.0\nArchitecture: all\nMaintainer: A <a@example.invalid>\n'
-		'Description: a tiny tool\n')
-	(tree / 'DEBIAN' / 'postinst').write_text('#!/bin/sh\necho configured > /etc/tiny-tool.conf\n')
-	(tree / 'usr' / 'bin' / 'tiny-tool').write_text('#!/bin/sh\ncat /etc/tiny-tool.conf\n')
-	for path in (tree / 'DEBIAN' / 'postinst', tree / 'usr' / 'bin' / 'tiny-tool'):
-		os.chmod(path, 0o755)
-	subprocess.run(['dpkg-deb', '--root-owner-group', '--build', tree, folder / 'tiny-tool.deb'], check=True, capture_output=True)
-	return folder / 'tiny-tool.deb'
-
-
 @have('dpkg-deb')
 def test_apt_installs_a_local_package(cloche, project, tmp_path):
 	shutil.move(local_deb(tmp_path), project / 'tiny-tool.deb')
@@ -152,22 +138,6 @@ def test_counts_agree_with_strace_on_the_same_work(cloche, project, tmp_path):
 	assert kinds.count('dir.create') == count(r'mkdir\(')
 	created = len(re.findall(r'openat\(AT_FDCWD, "f\d+", O_WRONLY\|O_CREAT', log))
 	assert len([event for event in events if event['kind'] == 'file.open' and event.get('created')]) == created == 10
-
-
-@pytest.fixture(scope='module')
-def debian_root(tmp_path_factory):
-	"""A root by debootstrap from where apt gets its packages; kept between runs where a folder is named."""
-	kept = os.environ.get('CLOCHE_TEST_DEBIAN')
-	if kept and pathlib.Path(kept, 'bin/sh').exists():
-		return pathlib.Path(kept)
-	if shutil.which('debootstrap') is None:
-		pytest.skip('no debootstrap on this host')
-	target = pathlib.Path(kept or tmp_path_factory.mktemp('debian') / 'root')
-	done = subprocess.run(['debootstrap', '--variant=minbase', '--include=python3-minimal,make', 'bookworm', target],
-		capture_output=True, text=True, timeout=400, check=False)
-	if done.returncode != 0:
-		pytest.skip(f'debootstrap found no packages: {done.stdout.strip().splitlines()[-1:]}')
-	return target
 
 
 def test_debootstrap_root(cloche, project, tmp_path, debian_root):

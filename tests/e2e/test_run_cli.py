@@ -182,7 +182,7 @@ def test_markdown_file(cloche, tmp_path):
 	(['run', '--allow', '@nosuchset', '--', '/bin/true'], None, '@nosuchset'),
 	(['run', '--secret', 'NO_SUCH_KEY@a.example', '--', '/bin/true'], None, 'NO_SUCH_KEY'),
 	(['run', '--secret', 'PATH@a.example', '--allow', 'b.example', '--', '/bin/true'], None, 'PATH'),
-	(['run', '--image', 'x', '--', '/bin/true'], 2, 'image'),
+	(['run', '--entrypoint', 'x', '--', '/bin/true'], 2, '--image'),
 	(['run', '-m', '/nosuchplace:/x:ro', '--', '/bin/true'], None, '/nosuchplace'),
 	(['run', '-m', '/tmp:/x:sideways', '--', '/bin/true'], 2, 'sideways'),
 	(['run', '-m', '/tmp:relative:ro', '--', '/bin/true'], None, 'relative'),

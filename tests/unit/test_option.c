@@ -241,8 +241,6 @@ static void test_run_refused(void **state)
 			"comes from the environment variable NAME, or from --secret-file "
 			"NAME=FILE"},
 		{"--secret-file", "sesame", "option '--secret-file': want NAME=FILE"},
-		{"--image", "x",
-			"option '--image': support for OCI images is not part of this version"},
 		{"--fail-on", "x",
 			"option '--fail-on': 'x': want refused, denied, incomplete or command"},
 		{"--env", "CLOCHE_NO_SUCH",

@@ -210,6 +210,11 @@ static struct spec *full_spec(void)
 	spec->durable = true;
 	spec->keep = true;
 	spec->image = mem_dup("an image");
+	spec->image_digest = mem_dup("sha256:1");
+	spec_words_add(&spec->image_env, "A=b");
+	spec_words_add(&spec->image_labels, "k=v");
+	spec->workdir = mem_dup("/srv");
+	spec->user = mem_dup("ana:crew");
 	spec_add_lower(spec, "/", "/l\xff", 4294967294U);
 	spec_add_lower(spec, "/", "/below", 0);
 	spec->full = true;
@@ -239,6 +244,11 @@ static void test_round_trip(void **state)
 			assert_string_equal(back->hide.items[back->hide.n - 1], "*.p\x80m");
 			assert_int_equal(back->hide.n, full->hide.n);
 			assert_string_equal(back->image, "an image");
+			assert_string_equal(back->image_digest, "sha256:1");
+			assert_string_equal(back->image_env.items[0], "A=b");
+			assert_string_equal(back->image_labels.items[0], "k=v");
+			assert_string_equal(back->workdir, "/srv");
+			assert_string_equal(back->user, "ana:crew");
 			assert_int_equal(back->n_lowers, 2);
 			assert_string_equal(back->lowers[0].dir, "/l\xff");
 			assert_int_equal(back->lowers[0].base, 4294967294U);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Makes a layer of a tar, compressed or not. Two children do what foreign bytes are read for, and we stand between them:
+ *
+ *   file -> child that takes the compression off -> we: SHA-256 -> child that makes the files
+ *
+ * So the digest under which a layer is kept is of what files were made of, whatever either child was made to do: one
+ * that was taken over can spoil only the layer that holds what took it over. */
+#ifndef IMAGE_LAYER_MAKE_H
+#define IMAGE_LAYER_MAKE_H
+
+#include "image/layer_store.h"
+#include "image/unpack.h"
+#include "image/whiteout.h"
+#include "util/digest.h"
+
+struct layer_make {
+	const struct layer_store *store;
+	const struct unpack_limits *limits;
+	const char *label; /* for people: "layer 2 of 5" */
+	int file_fd;       /* at its beginning */
+};
+
+/* Fills temp. ret_digest: of the plain tar. */
+int layer_make_fill(const struct layer_make *make, struct layer_temp *temp,
+	char ret_digest[DIGEST_HEX_SIZE], struct whiteout_counts *ret_counts, struct err *err);
+
+/* The layer of that digest: 0 where it is there already or is now; more where things were left out. diff: 64 hexadecimal
+ * digits. ret_counts is added to. */
+int layer_make_named(const struct layer_make *make, const char *diff,
+	struct whiteout_counts *ret_counts, struct err *err);
+
+/* "sha256-..." of a digest, as layers are named. */
+#define LAYER_MAKE_NAME_SIZE (DIGEST_HEX_SIZE + 7)
+void layer_make_name(const char *diff, char ret_name[LAYER_MAKE_NAME_SIZE]);
+
+#endif

@@ -1,0 +1,413 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--image: a root made of an OCI layout, an archive, a plain tar or what a registry has."""
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import tarfile
+import tempfile
+
+import pytest
+
+from harness import kill_and_wait, local_deb, small_root, wait_for
+from images import ARCH, Layout, docker_archive, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
+
+PROGRAMS = [f'/usr/bin/{name}' for name in ('sh', 'cat', 'ls', 'find', 'stat', 'env', 'id', 'readlink', 'touch', 'rm', 'mkdir')]
+OLD = {'CLOCHE_OLD_OVERLAY': '1'}
+
+
+@pytest.fixture(scope='module')
+def base(tmp_path_factory):
+	"""The tar of a root that runs a shell and a few programs."""
+	root = tmp_path_factory.mktemp('base') / 'root'
+	root.mkdir()
+	small_root(root, *PROGRAMS)
+	(root / 'etc' / 'passwd').write_text('root:x:0:0:root:/root:/bin/sh\nana:x:1234:1235::/home/ana:/bin/sh\n')
+	(root / 'etc' / 'group').write_text('root:x:0:\nana:x:1235:\ncrew:x:2000:ana\n')
+	return tar_of(root)
+
+
+@pytest.fixture
+def layout(tmp_path):
+	return Layout(tmp_path / 'layout')
+
+
+def layers(cloche):
+	found = cloche.state / 'layers'
+	return sorted(p.name for p in found.iterdir() if p.name not in ('base', 'lock')) if found.is_dir() else []
+
+
+def spec_of(run):
+	return json.loads(run.record.cloche.call('inspect', run.record.id).out)['meta']['spec']
+
+
+def changed_paths(run):
+	"""(path, what) of all that the sandbox changed."""
+	kinds = ('added', 'removed', 'changed')
+	return {(change['path'], kind) for part in run.record.changes() for kind in kinds for change in part[kind]}
+
+
+def walk(top, shift=0):
+	"""path -> what can be told of it, device nodes left out."""
+	found = {}
+	for where, names, files in os.walk(top):
+		for name in names + files + (['.'] if where == str(top) else []):
+			path = os.path.join(where, name)
+			st = os.lstat(path)
+			if stat.S_ISCHR(st.st_mode) or stat.S_ISBLK(st.st_mode):
+				continue
+			is_file = stat.S_ISREG(st.st_mode)
+			found[os.path.relpath(path, top)] = (stat.filemode(st.st_mode), st.st_uid - shift, st.st_gid - shift,
+				st.st_size if is_file else None, st.st_nlink if is_file else None, int(st.st_mtime),
+				os.readlink(path) if stat.S_ISLNK(st.st_mode) else None,
+				sha(pathlib.Path(path).read_bytes()) if is_file else None)
+	return found
+
+
+def test_debootstrap_tar(own_cloche, tmp_path, debian_root):
+	file = tmp_path / 'debian.tar'
+	subprocess.run(['tar', '-C', debian_root, '--numeric-owner', '-cf', file, '.'], check=True)
+	shutil.move(local_deb(tmp_path), own_cloche.cwd / 'tiny-tool.deb')
+	run = own_cloche.sh('''
+set -e
+cat /etc/debian_version | cut -c1-2; id -u; python3 -c 'print(6 * 7)'
+apt-get install -y -q ./tiny-tool.deb >apt.log 2>&1 || { cat apt.log; exit 1; }
+tiny-tool; printf 'all:\\n\\t@echo made\\n' > Makefile; make; rm /etc/motd
+tail -1 /etc/ssl/certs/ca-certificates.crt; cat /etc/resolv.conf; echo $SSL_CERT_FILE
+''', options=('--image', f'./../{file.name}', '-w', str(own_cloche.cwd)))
+	assert run.lines == ['12', '0', '42', 'configured', 'made', '-----END CERTIFICATE-----', 'nameserver 10.0.0.53',
+		'/etc/ssl/certs/ca-certificates.crt'], run
+	assert run.record.show()['complete'] is True
+	changed = changed_paths(run)
+	assert {('/etc/tiny-tool.conf', 'added'), ('/etc/motd', 'removed')} <= changed
+	[name] = layers(own_cloche)
+	assert name == 'sha256-' + sha(file.read_bytes())[7:]
+	fs, about = own_cloche.state / 'layers' / name / 'fs', json.loads((own_cloche.state / 'layers' / name / 'layer.json').read_text())
+	assert walk(fs, about['base']) == walk(debian_root)
+	# Known by now: no more is read than its name.
+	assert own_cloche.run('/bin/true', options=('--image', str(file))).code == 0
+	assert layers(own_cloche) == [name]
+
+
+def terminal_words(cloche, *options):
+	"""What stderr shows where it is a terminal, with a file to unpack that takes a while."""
+	ours, theirs = pty.openpty()
+	process = cloche.start('run', *options, '--no-summary', '--', '/bin/sh', '-c', ':', stderr=theirs)
+	os.close(theirs)
+	words = b''
+	while True:
+		try:
+			more = os.read(ours, 4096)
+		except OSError:
+			break
+		words += more
+	os.close(ours)
+	process.communicate(timeout=60)
+	return process.returncode, words.decode()
+
+
+def test_progress_is_shown_on_a_terminal_only_and_not_when_quiet(own_cloche, tmp_path, base):
+	code, words = terminal_words(own_cloche, '--image', str(big_tar(tmp_path / 'one.tar', base)))
+	assert code == 0 and 'unpacking' in words and ' MB of ' in words, words
+	assert terminal_words(own_cloche, '--quiet', '--image', str(big_tar(tmp_path / 'two.tar', base, 161))) == (0, '')
+
+
+LOWER = [folder('data'), entry('data/kept', b'kept'), entry('data/gone', b'x'), folder('data/dir'), entry('data/dir/old', b'old'),
+	folder('data/opaque'), entry('data/opaque/old', b'old'), folder('data/became-file'), entry('data/became-file/x', b''),
+	entry('data/became-dir', b'file'), folder('data/again'), entry('data/again/old', b'old'), folder('data/merged'),
+	entry('data/merged/old', b'old'), entry('data/two-names', b'same'), hard_link('data/other-name', 'data/two-names')]
+UPPER = [folder('data'), entry('data/.wh.gone', b''), entry('data/.wh.dir', b''), folder('data/opaque'),
+	entry('data/opaque/.wh..wh..opq', b''), entry('data/opaque/new', b'new'), entry('data/became-file', b'now'),
+	folder('data/became-dir'), entry('data/became-dir/new', b''), entry('data/.wh.again', b''), folder('data/again'),
+	entry('data/again/new', b''), folder('data/merged'), entry('data/merged/new', b''), entry('data/.wh..wh.aufs', b''),
+	entry('data/.wh.never-there', b''), entry('data/deep/er/.wh.x', b'')]
+MERGED = ['again', 'again/new', 'became-dir', 'became-dir/new', 'became-file', 'deep', 'deep/er', 'kept', 'merged', 'merged/new',
+	'merged/old', 'opaque', 'opaque/new', 'other-name', 'two-names']
+
+
+@pytest.mark.parametrize('env', [{}, OLD], ids=['by-descriptor', 'by-path'])
+@pytest.mark.parametrize('packing', ['', '+gzip', '+zstd'])
+def test_layers_hide_what_lies_below(cloche, layout, base, packing, env):
+	layout.add(layout.image(base, tar(*LOWER), tar(*UPPER), packing=packing))
+	run = cloche.sh('cd /data; find . -mindepth 1 -printf "%P\\n"; cat became-file kept; stat -c %h two-names',
+		options=('--image', str(layout.path)), env=env)
+	assert sorted(run.lines[:-1]) == sorted(MERGED), run
+	assert run.lines[-1] == 'nowkept2'
+	assert spec_of(run)['image_digest'] == layout.manifests[0]['digest']
+
+
+def test_modes_owners_times_and_attributes_are_kept(cloche, layout, base):
+	def attributes(**values):
+		return {f'SCHILY.xattr.{name.replace("__", ".")}': value for name, value in values.items()}
+
+	layout.add(layout.image(base, tar(entry('x/setuid', b'', mode=0o4755, uid=1000, gid=65535, mtime=1_234_567_890),
+		folder('x', mode=0o1770, uid=7, gid=8, mtime=1_111_111_111),
+		entry('x/tagged', b'', pax_headers=attributes(user__note='hello', trusted__overlay__opaque='y', security__selinux='z')),
+		entry('x/pipe', kind=tarfile.FIFOTYPE), link('x/link', '/etc/passwd', uid=5, gid=6),
+		entry('x/n\udcff\n', b'bytes'), entry('x/device', kind=tarfile.CHRTYPE, devmajor=1, devminor=3))))
+	run = cloche.sh('cd /x; stat -c "%n %f %u %g %Y" setuid link pipe .; ls -1b; cat n*', options=('--image', str(layout.path), '--verbose'))
+	assert run.lines == ['setuid 89ed 1000 65535 1234567890', 'link a1ff 5 6 1600000000', 'pipe 11a4 0 0 1600000000',
+		'. 43f8 7 8 1111111111', 'link', 'n\\377\\n', 'pipe', 'setuid', 'tagged', 'bytes'], run
+	assert 'left out: 1 device node, 2 extended attributes' in run.err
+	top = pathlib.Path(spec_of(run)['lowers'][0]['dir'])
+	assert {name: os.getxattr(top / 'x' / 'tagged', name) for name in os.listxattr(top / 'x' / 'tagged')} == {'user.note': b'hello'}
+
+
+def test_file_capabilities_are_kept_for_the_ids_of_the_sandbox(cloche, layout, base):
+	# Effective, CAP_NET_BIND_SERVICE permitted: bytes that a tar holds as text, so none is above 127.
+	value = struct.pack('<IIIII', 0x02000001, 1 << 10, 0, 0, 0)
+	layout.add(layout.image(base, tar(entry('able', b'', pax_headers={'SCHILY.xattr.security.capability': value.decode()}))))
+	run = cloche.sh('ls /able', options=('--image', str(layout.path), '--verbose'))
+	assert run.code == 0 and 'left out' not in run.err, run
+	lower = spec_of(run)['lowers'][0]
+	kept = os.getxattr(os.path.join(lower['dir'], 'able'), 'security.capability')
+	assert kept == struct.pack('<IIIIII', 0x03000001, 1 << 10, 0, 0, 0, lower['base'])
+
+
+def test_umoci_layout_docker_archive_and_oci_archive(own_cloche, tmp_path, base):
+	if shutil.which('umoci') is None or shutil.which('skopeo') is None:
+		pytest.skip('no umoci or no skopeo on this host')
+	(tmp_path / 'base.tar').write_bytes(base)
+	(tmp_path / 'more.tar').write_bytes(tar(*LOWER))
+	made = tmp_path / 'made'
+
+	def umoci(*args):
+		subprocess.run(['umoci', *args], check=True, capture_output=True, cwd=tmp_path)
+
+	umoci('init', '--layout', 'made')
+	umoci('new', '--image', 'made:one')
+	for name in ('base.tar', 'more.tar'):
+		umoci('raw', 'add-layer', '--image', 'made:one', name)
+	umoci('config', '--image', 'made:one', '--config.env', 'WHO=umoci', '--config.cmd', '/bin/sh', '--config.cmd', '-c',
+		'--config.cmd', 'echo $WHO; cat /data/kept')
+	for kind, target in (('docker-archive', 'd.tar:box:1'), ('oci-archive', 'o.tar:two')):
+		subprocess.run(['skopeo', 'copy', '--insecure-policy', f'oci:{made}:one', f'{kind}:{tmp_path}/{target}'], check=True,
+			capture_output=True)
+	for image in (f'oci:{made}:one', str(made), f'{made}:one', f'docker-archive:{tmp_path}/d.tar', f'{tmp_path}/d.tar:1',
+			f'oci-archive:{tmp_path}/o.tar:two', f'{tmp_path}/o.tar'):
+		run = own_cloche.run(options=('--image', image, '--net', 'none'))
+		assert run.code == 0 and run.out == 'umoci\nkept', (image, run)
+		assert spec_of(run)['image'] == image
+	# Unpacked once, whatever named them.
+	assert layers(own_cloche) == sorted('sha256-' + sha(data)[7:] for data in (base, tar(*LOWER)))
+	done = own_cloche.call('run', '--image', f'{made}:nosuch', '--', '/bin/true')
+	assert done.code == 125 and "no image named 'nosuch'; there is: one" in done.err, done
+
+
+def test_docker_archive_whose_layers_are_links(cloche, tmp_path, base):
+	file = docker_archive(tmp_path / 'saved.tar', base, tar(*LOWER), config={'Cmd': ['cat', '/data/kept']})
+	assert cloche.run(options=('--image', f'docker-archive:{file}:box:1'.replace(':box:1', ':1'))).out == 'kept'
+
+
+CONFIG = {'Env': ['PATH=/own:/usr/bin', 'GREETING=hello', 'SHARED=image', 'TERM=weird', 'IS_SANDBOX=no'], 'WorkingDir': 'srv/app',
+	'User': 'ana:crew', 'Entrypoint': ['/bin/sh', '-c', 'echo "$0" "$@"'], 'Cmd': ['a', 'b c'], 'Labels': {'org.example.what': 'a box'}}
+
+
+def test_config_is_honoured(cloche, layout, base):
+	layout.add(layout.image(base, config=CONFIG))
+	image = ('--image', str(layout.path))
+
+	def out(*argv, options=()):
+		run = cloche.call('run', *image, '--no-summary', *options, '--', *argv)
+		assert run.code == 0, run
+		return run.out
+
+	assert out() == 'a b c\n'
+	assert out('x', 'y') == 'x y\n'
+	assert out('/usr/bin/id', '-u', options=('--entrypoint', '')) == '1234\n'
+	assert out('-c', 'pwd; id -g; echo $HOME', options=('--entrypoint', '/bin/sh', '-m', f'{cloche.cwd}:/mnt:ro', '-w', '/srv/app')) == \
+		'/srv/app\n2000\n/home/ana\n'
+	assert out('-u', options=('--entrypoint', '/usr/bin/id', '--user', '0')) == '0\n'
+	shown = dict(line.split('=', 1) for line in out(options=('--entrypoint', '/usr/bin/env', '-e', 'SHARED=mine')).splitlines())
+	assert (shown['PATH'], shown['GREETING'], shown['SHARED'], shown['TERM'], shown['IS_SANDBOX']) == \
+		('/own:/usr/bin', 'hello', 'mine', 'weird', '1')
+	done = cloche.call('run', *image, '--entrypoint', '', '--no-summary')
+	assert done.code == 125 and 'names no command' in done.err
+
+
+def test_exec_has_the_image_s_settings_but_no_entrypoint(sandbox, layout, base):
+	layout.add(layout.image(base, config=CONFIG))
+	box = sandbox('--image', str(layout.path))
+	assert box.sh('pwd; id -un; id -gn; echo $GREETING').lines == ['/srv/app', 'ana', 'crew', 'hello']
+	spec = json.loads(box.cloche.call('inspect', box.id).out)['meta']['spec']
+	assert spec['image'] == str(layout.path) and spec['image_digest'] == layout.manifests[0]['digest']
+	assert spec['image_labels'] == ['org.example.what=a box']
+	assert spec['image_env'] == ['PATH', 'GREETING', 'SHARED', 'TERM', 'IS_SANDBOX']
+	assert f"({layout.manifests[0]['digest'][:19]})" in box.cloche.call('show', box.id).out
+
+
+def test_index_of_several_machines(cloche, layout, base):
+	other = {'amd64': 'arm64', 'arm64': 'amd64'}[ARCH]
+	theirs = layout.image(tar(entry('nothing', b'')), arch=other)
+	ours = layout.image(base, config={'Cmd': ['/bin/sh', '-c', 'echo ours']})
+	index = layout.document({'schemaVersion': 2, 'manifests': [
+		dict(theirs, platform={'os': 'linux', 'architecture': other}),
+		dict(ours, platform={'os': 'linux', 'architecture': ARCH}),
+		dict(ours, digest=sha(b'none'), platform={'os': 'unknown', 'architecture': 'unknown'})]},
+		'application/vnd.oci.image.index.v1+json')
+	layout.add(index, tag='both').add(theirs, tag='theirs')
+	assert cloche.run(options=('--image', f'{layout.path}:both')).out == 'ours\n'
+	done = cloche.call('run', '--image', f'{layout.path}:theirs', '--', '/bin/true')
+	assert done.code == 125 and f'it is for linux/{other}, this host is linux/{ARCH}' in done.err, done
+	done = cloche.call('run', '--image', str(layout.path), '--', '/bin/true')
+	assert done.code == 125 and 'several images' in done.err and 'both, theirs' in done.err, done
+
+
+def test_program_without_anything_else(cloche, layout, tmp_path):
+	"""One static program: no shell, no /etc, no /tmp."""
+	(tmp_path / 'hello.c').write_text('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n')
+	subprocess.run(['cc', '-static', '-o', tmp_path / 'hello', tmp_path / 'hello.c'], check=True)
+	layout.add(layout.image(tar(entry('hello', (tmp_path / 'hello').read_bytes(), mode=0o755)), config={'Cmd': ['/hello']}))
+	run = cloche.run(options=('--image', str(layout.path)))
+	assert run.code == 0 and run.out == 'hello\n', run
+
+
+def test_resolver_that_is_a_link_and_roots_that_lie_in_another_layer(cloche, layout, base):
+	roots = b'-----BEGIN CERTIFICATE-----\nb3ducw==\n-----END CERTIFICATE-----\n'
+	below = tar(folder('etc/ssl/certs'), entry('etc/ssl/certs/ca-certificates.crt', roots), link('etc/resolv.conf', '../run/none'))
+	layout.add(layout.image(base, below, tar(folder('run')), config={'Env': ['SSL_CERT_FILE=/elsewhere']}))
+	run = cloche.sh('cat /etc/resolv.conf; echo $SSL_CERT_FILE; cat /etc/ssl/certs/ca-certificates.crt',
+		options=('--image', str(layout.path)))
+	assert run.lines[:5] == ['nameserver 10.0.0.53', '/etc/ssl/certs/ca-certificates.crt', *roots.decode().splitlines()], run
+	assert run.out.count('BEGIN CERTIFICATE') == 2
+
+
+def test_changes_apply_and_manifest(cloche, project, layout, base):
+	layout.add(layout.image(members_alone(base) + tar(*LOWER)))
+	(project / 'file').write_text('before\n')
+	run = cloche.sh('echo after > file; echo new > /etc/new; rm /etc/group; rm /data/kept', options=('--image', str(layout.path), '-w',
+		str(project)))
+	assert run.code == 0, run
+	changed = changed_paths(run)
+	assert changed == {(f'{project}/file', 'changed'), ('/etc/new', 'added'), ('/etc/group', 'removed')}, changed
+	assert (project / 'file').read_text() == 'before\n'
+	assert cloche.call('apply', run.record.id).code == 0
+	assert (project / 'file').read_text() == 'after\n'
+	box = cloche.create('--image', str(layout.path))
+	try:
+		listed = cloche.call('manifest', box.id, '/data', '--jsonl')
+		paths = sorted(json.loads(line).get('path', '') for line in listed.out.splitlines())
+		assert listed.code == 0 and 'dir/old' in paths and 'kept' in paths, listed
+	finally:
+		box.remove()
+
+
+def free_port():
+	with socket.socket() as s:
+		s.bind(('127.0.0.1', 0))
+		return s.getsockname()[1]
+
+
+@pytest.fixture
+def registry(tmp_path):
+	"""A registry on loopback, in plain HTTP; stop() ends it."""
+	if shutil.which('docker-registry') is None or shutil.which('skopeo') is None:
+		pytest.skip('no docker-registry or no skopeo on this host')
+	port = free_port()
+	(tmp_path / 'registry.yml').write_text(f'version: 0.1\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}}}\n'
+		f'http: {{addr: "127.0.0.1:{port}"}}\n')
+	# Plain HTTP has to be allowed by the settings of whoever asks, who need not be root.
+	home = pathlib.Path(tempfile.mkdtemp())
+	home.chmod(0o755)
+	(home / '.config' / 'containers').mkdir(parents=True)
+	(home / '.config' / 'containers' / 'registries.conf').write_text(f'[[registry]]\nlocation = "127.0.0.1:{port}"\ninsecure = true\n')
+	process = subprocess.Popen(['docker-registry', 'serve', tmp_path / 'registry.yml'], stdout=subprocess.DEVNULL,
+		stderr=subprocess.DEVNULL)
+	wait_for(lambda: socket.socket().connect_ex(('127.0.0.1', port)) == 0, 'the registry')
+	process.place = f'127.0.0.1:{port}'
+	process.settings = {'HOME': str(home)}
+	yield process
+	process.kill()
+	process.wait()
+	shutil.rmtree(home)
+
+
+def test_registry(own_cloche, registry, layout, base):
+	layout.add(layout.image(base, tar(*LOWER), packing='+gzip', config={'Cmd': ['cat', '/data/kept']}), tag='one')
+	name = f'{registry.place}/team/box'
+	subprocess.run(['skopeo', 'copy', '--insecure-policy', '--dest-tls-verify=false', f'oci:{layout.path}:one', f'docker://{name}:1'],
+		check=True, capture_output=True)
+	digest = layout.manifests[0]['digest']
+
+	def run(*options, image=f'{name}:1', **env):
+		return own_cloche.call('run', '--no-summary', '--image', image, *options, env={**registry.settings, **env})
+
+	done = run(PATH='/nowhere')
+	assert done.code == 125 and 'skopeo, which fetches images from registries, is not installed' in done.err, done
+	first = run()
+	assert first.out == 'kept', first
+	assert json.loads(own_cloche.call('inspect', 'last').out)['meta']['spec']['image_digest'] == digest
+	# By someone who is not root, tag and digest at once.
+	again = run(image=f'docker://{name}:1@{digest}', SUDO_UID='54321', SUDO_GID='54321')
+	assert again.out == 'kept', again
+	registry.kill()
+	registry.wait()
+	assert run().out == 'kept'
+	done = run('--pull')
+	assert done.code == 125 and 'skopeo' in done.err and 'refused' in done.err, done
+	assert len(layers(own_cloche)) == 2
+
+
+def big_tar(path, base, megabytes=160):
+	"""Files of zeros, which the archive itself does not take room for."""
+	with open(path, 'wb') as file:
+		file.write(members_alone(base))
+		for n in range(megabytes * 4):
+			info, _ = entry(f'data/{n}', size=1 << 18)
+			file.write(info.tobuf(tarfile.USTAR_FORMAT))
+			file.seek(1 << 18, os.SEEK_CUR)
+		file.write(bytes(1024))
+	return path
+
+
+def child_of(process):
+	"""The one that unpacks; asked from where it is cheap, since it will not wait."""
+	return int(wait_for(pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text, 'its child').split()[0])
+
+
+def test_killed_while_unpacking(own_cloche, tmp_path, base):
+	file = big_tar(tmp_path / 'big.tar', base)
+	for _ in range(2):
+		process = own_cloche.start('run', '--image', str(file), '--', '/bin/sh', '-c', 'ls /data | cat')
+		temp = wait_for(lambda: list(own_cloche.state.glob('layers/.tmp-*/fs/data/9')), 'the first files')
+		kill_and_wait(child_of(process))
+		out, err = process.communicate(timeout=30)
+		assert process.returncode == 125 and b'without an answer' in err, err
+		assert temp and [name for name in layers(own_cloche) if not name.startswith('.tmp-')] == []
+	run = own_cloche.sh('ls /data | { n=0; while read -r x; do n=$((n + 1)); done; echo $n; }', options=('--image', str(file)))
+	assert run.out == '640\n', run
+	assert layers(own_cloche) == ['sha256-' + sha(file.read_bytes())[7:]]
+
+
+def test_interrupted_leaves_nothing(own_cloche, tmp_path, base):
+	file = big_tar(tmp_path / 'big.tar', base)
+	process = own_cloche.start('run', '--image', str(file), '--', '/bin/true')
+	wait_for(lambda: list(own_cloche.state.glob('layers/.tmp-*/fs/data/9')), 'the first files')
+	os.kill(child_of(process), signal.SIGINT)
+	_, err = process.communicate(timeout=30)
+	assert process.returncode == 125 and b'stopped by a signal' in err, err
+	assert layers(own_cloche) == []
+
+
+def test_two_unpack_the_same_at_once(own_cloche, tmp_path, layout, base):
+	file = big_tar(tmp_path / 'big.tar', base, 40)
+	layout.add(layout.image(file.read_bytes(), packing=''))
+	runs = [own_cloche.start('run', '--no-summary', '--image', str(layout.path), '--', '/bin/sh', '-c', 'cat /etc/passwd')
+		for _ in range(4)]
+	outs = [run.communicate(timeout=60) for run in runs]
+	assert [run.returncode for run in runs] == [0] * 4, outs
+	assert len({out for out, _ in outs}) == 1
+	assert layers(own_cloche) == ['sha256-' + sha(file.read_bytes())[7:]]
+
+
+def test_full_disk(small_disk, tmp_path, base):
+	file = big_tar(tmp_path / 'big.tar', base, 200)
+	done = small_disk.call('run', '--image', str(file), '--', '/bin/true')
+	assert done.code == 125 and 'No space left on device' in done.err, done
+	assert layers(small_disk) == []
