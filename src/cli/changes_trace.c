@@ -225,10 +225,12 @@ static bool says_files(const struct event *ev)
 
 static void take_event(struct changes_trace *trace, const struct event *ev)
 {
-	command_list_add(trace->commands, ev);
 	file_touched_add(trace->touched, ev);
 	if (ev->kind == EVENT_TRACE_STARTED && says_files(ev))
 		trace->has_files = true;
+	if (trace->part.no_who)
+		return;
+	command_list_add(trace->commands, ev);
 	if (ev->kind > EVENT_DIR_CREATE && ev->kind != EVENT_TRACE_DROPPED)
 		return;
 	reorder_push(trace->reorder, ev);

@@ -13,6 +13,7 @@
 struct changes_part {
 	const char *execs; /* "EX,EX": ids or their beginnings; NULL: all */
 	const char *since, *until;
+	bool no_who; /* who made which change is not asked for: only what was touched is read */
 };
 
 /* What the part did to a path. */

@@ -183,7 +183,12 @@ static int print(const struct cli *cli, const json_t *list, bool verbose, struct
 static int read_trace(const struct cli *cli, const char *id, const struct options *o,
 	struct changes_trace **ret_trace, struct err *err)
 {
-	int r = changes_trace_read(cli, id, &o->part, ret_trace, err);
+	struct changes_part part = o->part;
+	int r;
+
+	part.no_who = !cli->json && !cli->jsonl && !o->verbose && !part.execs && !part.since &&
+	              !part.until;
+	r = changes_trace_read(cli, id, &part, ret_trace, err);
 
 	if (r < 0)
 		return r;

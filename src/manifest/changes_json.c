@@ -244,6 +244,7 @@ void changes_json_count(const struct changes *changes, struct changes_counts *re
 
 	*ret_counts = (struct changes_counts){.root = mem_dup(changes->root),
 		.cow = changes->cow,
+		.rw = changes->rw,
 		.counted = changes->counted,
 		.n_files = changes->n_files,
 		.unread = mem_dup(changes->unread)};
@@ -288,6 +289,7 @@ static void read_counts(const json_t *root, struct changes_counts *counts)
 	*counts = (struct changes_counts){
 		.root = mem_dup(json_string_value(json_object_get(root, "root"))),
 		.cow = json_is_true(json_object_get(root, "cow")),
+		.rw = json_is_true(json_object_get(root, "rw")),
 		.skipped = skipped_total(json_object_get(root, "skipped")),
 		.runs_on_host = json_array_size(json_object_get(root, "runs_on_host")),
 		.host_changed = json_array_size(json_object_get(root, "host_changed")),

@@ -11,7 +11,7 @@ void changes_json_write(struct str *out, const struct changes_list *list);
 /* What a summary says of one root. */
 struct changes_counts {
 	char *root;
-	bool cow;
+	bool cow, rw;
 	size_t added, removed, changed, renamed, mode_changed;
 	size_t skipped;      /* files below skipped folders */
 	size_t runs_on_host; /* of all these, those that the host would run */

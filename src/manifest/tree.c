@@ -2,17 +2,15 @@
 #include "manifest/tree.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "manifest/tree_internal.h"
 #include "util/mem.h"
 #include "util/scoped.h"
+#include "util/str.h"
 
-#define THREADS_MAX 8
-#define ITEMS_MIN   64
+#define ITEMS_MIN 64
 
 /* ---- lists ---- */
 
@@ -49,6 +47,19 @@ void tree_done(struct tree *tree)
 	*tree = (struct tree){0};
 }
 
+char *tree_path_below(const char *folder, const char *name)
+{
+	scoped_str struct str path = {0};
+
+	if (*folder) {
+		str_reserve(&path, strlen(folder) + strlen(name) + 1);
+		str_puts(&path, folder);
+		str_putc(&path, '/');
+	}
+	str_puts(&path, name);
+	return str_take(&path);
+}
+
 /* Takes what one thread found. */
 static void join(struct tree *all, struct tree *part)
 {
@@ -63,101 +74,33 @@ static void join(struct tree *all, struct tree *part)
 	*part = (struct tree){0};
 }
 
-/* ---- the work that waits ---- */
-
-void tree_work_push(struct tree_work *work, struct tree_job *job)
-{
-	pthread_mutex_lock(&work->lock);
-	job->next = work->jobs;
-	work->jobs = job;
-	work->n_open++;
-	pthread_cond_signal(&work->more);
-	pthread_mutex_unlock(&work->lock);
-}
-
-/* NULL when nothing is left and nobody is at work who could find more. */
-static struct tree_job *pop(struct tree_work *work)
-{
-	struct tree_job *job;
-
-	pthread_mutex_lock(&work->lock);
-	while (!work->jobs && work->n_open > 0)
-		pthread_cond_wait(&work->more, &work->lock);
-	job = work->jobs;
-	if (job)
-		work->jobs = job->next;
-	pthread_mutex_unlock(&work->lock);
-	return job;
-}
-
-static void finish(struct tree_work *work, size_t n_found)
-{
-	pthread_mutex_lock(&work->lock);
-	work->n_found += n_found;
-	if (--work->n_open == 0)
-		pthread_cond_broadcast(&work->more);
-	pthread_mutex_unlock(&work->lock);
-}
-
-static bool is_full(struct tree_work *work)
-{
-	bool full;
-
-	pthread_mutex_lock(&work->lock);
-	full = work->n_found > TREE_ENTRIES_MAX;
-	pthread_mutex_unlock(&work->lock);
-	return full;
-}
-
-static void *run(void *arg)
+static void run(void *arg, struct pool_job *head)
 {
 	struct tree_worker *worker = arg;
-	struct tree_job *job;
+	struct tree_job *job = (struct tree_job *)head;
+	size_t before = worker->found.n;
 
-	while ((job = pop(worker->work))) {
-		size_t before = worker->found.n;
-
-		if (!is_full(worker->work)) /* else only emptied */
-			tree_walk(worker, job);
-		finish(worker->work, worker->found.n - before);
-		tree_job_free(job);
-	}
-	return NULL;
-}
-
-static size_t n_threads(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (size_t)n;
-}
-
-/* The caller is one of the threads; where others cannot be had it does it alone. */
-static void run_all(struct tree_worker *workers, size_t n)
-{
-	size_t started = 1;
-
-	while (started < n &&
-		pthread_create(&workers[started].thread, NULL, run, &workers[started]) == 0)
-		started++;
-	run(&workers[0]);
-	for (size_t i = 1; i < started; i++)
-		pthread_join(workers[i].thread, NULL);
+	if (__atomic_load_n(&worker->work->n_found, __ATOMIC_RELAXED) <=
+		TREE_ENTRIES_MAX) /* else only emptied */
+		tree_walk(worker, job);
+	__atomic_add_fetch(&worker->work->n_found, worker->found.n - before, __ATOMIC_RELAXED);
+	tree_job_free(job);
 }
 
 int tree_read(const struct tree_config *config, struct tree *ret_tree, struct err *err)
 {
-	struct tree_work work = {.config = config,
-		.lock = PTHREAD_MUTEX_INITIALIZER,
-		.more = PTHREAD_COND_INITIALIZER};
-	size_t n = n_threads();
-	scoped_mem struct tree_worker *workers = new0_n(struct tree_worker, n);
+	struct tree_work work = {.config = config, .pool = POOL_INIT(run)};
+	struct tree_worker workers[POOL_THREADS_MAX] = {0};
+	void *of[POOL_THREADS_MAX];
+	size_t n = pool_n_threads();
 	struct tree tree = {0};
 
-	tree_work_push(&work, tree_job_new(mem_dup("")));
-	for (size_t i = 0; i < n; i++)
+	pool_push(&work.pool, &tree_job_new(mem_dup(""))->head);
+	for (size_t i = 0; i < n; i++) {
 		workers[i].work = &work;
-	run_all(workers, n);
+		of[i] = &workers[i];
+	}
+	pool_run(&work.pool, of, n);
 	for (size_t i = 0; i < n; i++)
 		join(&tree, &workers[i].found);
 	for (size_t i = 0; i < n; i++)

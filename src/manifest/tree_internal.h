@@ -3,8 +3,7 @@
 #ifndef MANIFEST_TREE_INTERNAL_H
 #define MANIFEST_TREE_INTERNAL_H
 
-#include <pthread.h>
-
+#include "manifest/pool.h"
 #include "manifest/tree.h"
 
 /* An open folder whose names wait in several jobs. */
@@ -16,32 +15,28 @@ struct tree_folder {
 
 /* A folder to be listed, or some names of one to be looked at. */
 struct tree_job {
-	struct tree_job *next;
+	struct pool_job head;
 	char *path;                 /* of the folder to be listed, or NULL */
 	struct tree_folder *folder; /* else where the names are, */
-	char *names;                /* each with its NUL, */
+	char *names;                /* each behind its d_type and with its NUL, */
 	size_t len;                 /* so many bytes */
 };
 
 struct tree_work {
 	const struct tree_config *config;
-	pthread_mutex_t lock;
-	pthread_cond_t more;
-	struct tree_job *jobs; /* the last one first: few folders are open at once */
-	size_t n_open;         /* waiting or being done */
-	size_t n_found;
+	struct pool pool;
+	size_t n_found; /* atomic */
 };
 
 struct tree_worker {
-	pthread_t thread;
 	struct tree_work *work;
 	struct tree found;
 	char *buffer; /* for content, of TREE_BUFFER bytes; NULL until it is needed */
 };
 #define TREE_BUFFER (128 * 1024)
 
-void tree_work_push(struct tree_work *work, struct tree_job *job); /* takes it */
-struct tree_job *tree_job_new(char *path);                         /* takes the folder's path */
+char *tree_path_below(const char *folder, const char *name); /* "" is the root */
+struct tree_job *tree_job_new(char *path);                   /* takes the folder's path */
 void tree_job_free(struct tree_job *job);
 void tree_walk(struct tree_worker *worker, struct tree_job *job);
 

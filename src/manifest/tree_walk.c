@@ -55,15 +55,10 @@ static void push_names(struct tree_worker *worker, struct tree_folder *folder, s
 	job->folder = folder;
 	job->len = names->len;
 	job->names = str_take(names);
-	tree_work_push(worker->work, job);
+	pool_push(&worker->work->pool, &job->head);
 }
 
 /* ---- folders ---- */
-
-static char *path_below(const char *folder, const char *name)
-{
-	return *folder ? mem_printf("%s/%s", folder, name) : mem_dup(name);
-}
 
 /* What was listed is not there as what it was. */
 static bool is_gone(int r)
@@ -92,6 +87,7 @@ static void list_names(struct tree_worker *worker, struct tree_folder *folder, D
 	while ((e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
+		str_putc(&names, (char)e->d_type);
 		str_add(&names, e->d_name, strlen(e->d_name) + 1);
 		if (names.len >= NAMES_BYTES)
 			push_names(worker, folder, &names);
@@ -167,33 +163,62 @@ static int take_other(struct tree_worker *worker, int fd, const char *name, cons
 	return S_ISLNK(st->st_mode) ? content_read_link(fd, name, &entry->target) : 0;
 }
 
-static void look(struct tree_worker *worker, const struct tree_folder *folder, const char *name)
+/* One that is no folder to be entered. type: as its folder has it. What that calls a regular file is looked at once it is
+ * open; a look before that would cost a tenth of all. */
+static int look_at(struct tree_worker *worker, const struct tree_folder *folder, const char *name,
+	unsigned char type, struct tree_entry *entry)
 {
-	const struct tree_config *config = worker->work->config;
-	struct tree_entry entry = {0};
 	struct stat st;
-	int r = fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	int r = type == DT_REG ? tree_read_file(worker, folder->fd, name, entry) : -EAGAIN;
 
-	if (r == 0 && S_ISDIR(st.st_mode) && !is_skipped(config, name)) {
-		tree_work_push(worker->work, tree_job_new(path_below(folder->path, name)));
+	if (r == 0 || is_gone(r))
+		return r;
+	if (fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (r == -EAGAIN)
+		r = S_ISREG(st.st_mode) ? tree_read_file(worker, folder->fd, name, entry)
+		                        : take_other(worker, folder->fd, name, &st, entry);
+	if (r < 0 && !is_gone(r)) {
+		tree_take_stat(worker->work->config, &st, entry);
+		entry->problem = problem_of(r);
+		return 0;
+	}
+	return r;
+}
+
+static bool is_to_enter(const struct tree_worker *worker, const struct tree_folder *folder,
+	const char *name, unsigned char type)
+{
+	struct stat st;
+
+	if (is_skipped(worker->work->config, name))
+		return false;
+	if (type != DT_UNKNOWN)
+		return type == DT_DIR;
+	return fstatat(folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+static void look(struct tree_worker *worker, const struct tree_folder *folder, const char *name,
+	unsigned char type)
+{
+	struct tree_entry entry = {0};
+	int r;
+
+	if (is_to_enter(worker, folder, name, type)) {
+		struct tree_job *job = tree_job_new(tree_path_below(folder->path, name));
+
+		pool_push(&worker->work->pool, &job->head);
 		return;
 	}
-	if (r == 0 && S_ISREG(st.st_mode))
-		r = tree_read_file(worker, folder->fd, name, &entry);
-	else if (r == 0)
-		r = take_other(worker, folder->fd, name, &st, &entry);
-	if (is_gone(r)) {
+	r = look_at(worker, folder, name, type, &entry);
+	if (r < 0) {
 		worker->found.vanished++;
 		free(entry.target);
 		return;
 	}
-	if (r < 0) {
-		tree_take_stat(config, &st, &entry);
-		entry.problem = problem_of(r);
-	} else if (S_ISDIR(entry.mode)) {
+	if (S_ISDIR(entry.mode))
 		entry.problem = TREE_SKIPPED;
-	}
-	entry.path = path_below(folder->path, name);
+	entry.path = tree_path_below(folder->path, name);
 	*tree_add(&worker->found, NULL) = entry;
 }
 
@@ -203,6 +228,6 @@ void tree_walk(struct tree_worker *worker, struct tree_job *job)
 		list(worker, job->path);
 		return;
 	}
-	for (const char *name = job->names; name < job->names + job->len; name += strlen(name) + 1)
-		look(worker, job->folder, name);
+	for (const char *at = job->names; at < job->names + job->len; at += strlen(at + 1) + 2)
+		look(worker, job->folder, at + 1, (unsigned char)*at);
 }

@@ -351,11 +351,40 @@ static void add_seen(struct str *out, const struct summary_counts *c)
 	str_puts(out, " deleted as seen by the kernel");
 }
 
+static void add_review(
+	struct summary_lines *lines, size_t n, const char *one, const char *many, const char *words)
+{
+	struct str *out;
+
+	if (n == 0)
+		return;
+	out = summary_lines_add(lines, SUMMARY_WARN, "REVIEW");
+	summary_lines_number(out, (int64_t)n, one, many);
+	str_puts(out, words);
+}
+
+/* What is in place already comes first. */
+static void add_reviews(const struct summary *summary, struct summary_lines *lines)
+{
+	size_t in_place = 0, review = 0, host = 0;
+
+	for (size_t i = 0; i < summary->changes.n; i++) {
+		const struct changes_counts *root = &summary->changes.roots[i];
+
+		*(root->rw ? &in_place : &review) += root->runs_on_host;
+		host += root->rw ? 0 : root->host_changed;
+	}
+	add_review(lines, in_place, "file", "files",
+		" changed in place that the host runs (hooks, settings, scripts): see `changes`");
+	add_review(lines, review, "changed file", "changed files",
+		" would run on the host (hooks, settings, scripts): see `changes`");
+	add_review(lines, host, "file", "files", " changed on the host meanwhile, too");
+}
+
 static void add_files(
 	struct summary *summary, struct summary_lines *lines, const struct summary_counts *c)
 {
 	struct str *out = summary_lines_add(lines, SUMMARY_PLAIN, "Files");
-	size_t review = 0, host = 0;
 
 	if (summary->has_changes)
 		add_compared(summary, out);
@@ -363,20 +392,7 @@ static void add_files(
 		add_seen(out, c);
 	if (out->len == 0)
 		str_puts(out, "not watched, not compared");
-	for (size_t i = 0; i < summary->changes.n; i++) {
-		review += summary->changes.roots[i].runs_on_host;
-		host += summary->changes.roots[i].host_changed;
-	}
-	if (review > 0) {
-		out = summary_lines_add(lines, SUMMARY_WARN, "REVIEW");
-		summary_lines_number(out, (int64_t)review, "changed file", "changed files");
-		str_puts(out, " would run on the host (hooks, settings, scripts): see `changes`");
-	}
-	if (host > 0) {
-		out = summary_lines_add(lines, SUMMARY_WARN, "REVIEW");
-		summary_lines_number(out, (int64_t)host, "file", "files");
-		str_puts(out, " changed on the host meanwhile, too");
-	}
+	add_reviews(summary, lines);
 }
 
 static void add_sources(const struct summary *summary, struct str *out)

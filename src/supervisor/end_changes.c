@@ -7,8 +7,8 @@
 #include "manifest/changes_rw.h"
 #include "supervisor/rw_before.h"
 
-int end_changes_put(
-	struct record *record, const char *changes_dir, const struct rw_seen *seen, struct err *err)
+int end_changes_put(struct record *record, const char *changes_dir,
+	const struct changes_rw_options *rw, struct err *err)
 {
 	scoped(change_set) struct change_set *set = NULL;
 	struct changes_list list = {0};
@@ -19,9 +19,7 @@ int end_changes_put(
 		return r;
 	r = changes_read_all(set, &list, err);
 	if (r == 0) {
-		const struct changes_rw_options rw = {.seen = seen};
-
-		changes_rw_read_all(set, &rw, &list);
+		changes_rw_read_all(set, rw, &list);
 		changes_json_write(&text, &list);
 		(void)changes_keep_seen(
 			set, &list); /* without it, a later touch shows as a change */
@@ -35,10 +33,11 @@ int end_changes_put(
 
 void end_changes_save(struct supervisor *sup)
 {
+	const struct changes_rw_options rw = {.full = sup->spec->full, .seen = rw_before_seen(sup)};
 	struct event ev = {.kind = EVENT_SANDBOX_ERROR};
 	struct err err = {0};
 
-	if (end_changes_put(sup->record, sup->changes_dir, rw_before_seen(sup), &err) == 0)
+	if (end_changes_put(sup->record, sup->changes_dir, &rw, &err) == 0)
 		return;
 	(void)err_wrap(&err, 0, "what was changed is not known");
 	event_set_text(&ev, reason, err.msg);

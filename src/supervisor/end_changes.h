@@ -10,8 +10,8 @@
 /* Writes changes/end.json into the record. Where that cannot be done the record says so: the summary must not
  * claim that nothing changed. */
 void end_changes_save(struct supervisor *sup);
-/* The same for a record that is closed without its supervisor; seen: NULL, nobody watched. */
-int end_changes_put(struct record *record, const char *changes_dir, const struct rw_seen *seen,
-	struct err *err);
+/* The same for a record that is closed without its supervisor. */
+int end_changes_put(struct record *record, const char *changes_dir,
+	const struct changes_rw_options *rw, struct err *err);
 
 #endif

@@ -136,9 +136,10 @@ static void say_suspended(struct salvage *salvage)
 /* `cloche rm` of one that rested. What it changed is read while its layers are there. */
 static void say_removed(struct salvage *salvage, const char *changes_dir)
 {
+	static const struct changes_rw_options nobody_watched;
 	struct err err = {0};
 
-	if (end_changes_put(salvage->record, changes_dir, NULL, &err) < 0) {
+	if (end_changes_put(salvage->record, changes_dir, &nobody_watched, &err) < 0) {
 		(void)err_wrap(&err, 0, "what was changed is not known");
 		say(salvage, EVENT_SANDBOX_ERROR, err.msg);
 	}

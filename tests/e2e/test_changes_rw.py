@@ -184,6 +184,7 @@ def test_what_the_host_runs_is_said_first(cloche, tree):
 	assert set(skipped) == {'.git', 'node_modules'}
 	assert [os.path.relpath(note['path'], tree) for note in skipped['.git']['notable']] == ['.git/hooks/pre-commit']
 	assert (skipped['node_modules']['count'], skipped['node_modules']['added']) == (1, 1)
+	assert '2 files changed in place that the host runs' in cloche.call('show', done.record.id).out
 	lines = cloche.call('changes', done.record.id).out.splitlines()
 	at = lines.index(f'{tree} (rw: this is in the host\'s folder already)')
 	assert lines[at + 1].startswith('  REVIEW in place, the host will run: .'), lines
