@@ -20,7 +20,14 @@
 
 #define ANSWER_MAX (64u << 20)
 
-extern char **environ;
+/* What it, and skopeo below it, are to know. All else stays here, values of secrets among it: children of it read what is
+ * foreign, and write what a sandbox sees. */
+static const char *const passed_on[] = {"PATH", "HOME", "TERM", "CLOCHE_IMAGE_MAX",
+	"CLOCHE_IMAGE_MAX_ENTRIES", "CLOCHE_ID_BASE", "CLOCHE_STATE", "CLOCHE_RUN",
+	"XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "HTTP_PROXY", "HTTPS_PROXY",
+	"NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"};
+#define N_PASSED (sizeof(passed_on) / sizeof(passed_on[0]))
 
 void image_choice_init(struct image_choice *choice)
 {
@@ -57,16 +64,34 @@ static int lock_layers(struct image_choice *choice, const struct cli *cli, struc
 	return 0;
 }
 
+static void fill_env(char *env[N_PASSED + 1])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_PASSED; i++) {
+		const char *value = getenv(passed_on[i]);
+
+		if (value)
+			env[n++] = mem_printf("%s=%s", passed_on[i], value);
+	}
+	env[n] = NULL;
+}
+
 static int spawn(char *const argv[], int out_fd, pid_t *ret_pid, struct err *err)
 {
 	posix_spawn_file_actions_t actions;
+	char *env[N_PASSED + 1];
 	int r;
+
+	fill_env(env);
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
 	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
-	r = posix_spawn(ret_pid, argv[0], &actions, NULL, argv, environ);
+	r = posix_spawn(ret_pid, argv[0], &actions, NULL, argv, env);
 	posix_spawn_file_actions_destroy(&actions);
+	for (size_t i = 0; env[i]; i++)
+		free(env[i]);
 	return r == 0 ? 0 : err_set(err, -r, "start '%s': %m", argv[0]);
 }
 
@@ -190,6 +215,20 @@ int image_choice_resolve(
 	if (r == 0)
 		r = start(choice, spec, cli, &answer, err);
 	return r < 0 ? r : read_answer(choice, spec, cli, &answer, err);
+}
+
+int image_choice_clean(const struct cli *cli, struct err *err)
+{
+	scoped_mem char *folder = mem_printf("%s/layers", cli->state_dir);
+	scoped_str struct str program = {0}, answer = {0};
+	int r;
+
+	if (access(folder, F_OK) < 0)
+		return 0;
+	r = program_find("cloche-image", &program, err);
+	return r < 0 ? r
+	             : ask((char *[]){program.p, (char[]){"clean"}, cli->state_dir, NULL}, &answer,
+			       err);
 }
 
 static void add_all(struct spec_words *words, const struct spec_words *more)

@@ -24,6 +24,9 @@ int image_choice_resolve(
 	struct image_choice *choice, struct spec *spec, const struct cli *cli, struct err *err);
 void image_choice_release(struct image_choice *choice);
 
+/* Removes what was left of layers whose making was cut off. */
+int image_choice_clean(const struct cli *cli, struct err *err);
+
 /* The command as docker makes it: the entrypoint, then words or, where there are none, the image's own. -EINVAL where
  * that is nothing. Without an image the words alone. */
 int image_choice_command(const struct image_choice *choice, char **words, size_t n_words,

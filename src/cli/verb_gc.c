@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "cli/image_choice.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
 #include "util/mem.h"
@@ -14,13 +15,14 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 {
 	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
 	int r = mend_all(cli->state_dir, cli->run_dir, 0, err);
-	int removed = path_remove_all(AT_FDCWD, trash);
+	int removed = path_remove_all(AT_FDCWD, trash), cleaned;
 
 	if (r >= 0 && removed < 0 &&
 		removed != -ENOTEMPTY) /* a sandbox that ends meanwhile adds to it */
 		r = err_set(err, removed, "remove '%s': %m", trash);
-	if (r < 0)
-		return r;
+	cleaned = r < 0 ? r : image_choice_clean(cli, err);
+	if (cleaned < 0)
+		return cleaned;
 	if (cli->json)
 		printf("{\"mended\":%d}\n", r);
 	else if (!cli->quiet)

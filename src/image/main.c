@@ -100,7 +100,7 @@ static int clean(const char *state_dir)
 	if (r == 0)
 		layer_store_clean(&store);
 	layer_store_done(&store);
-	return r < 0 ? fail(r, &err) : 0;
+	return r < 0 ? fail(r, &err) : fdio_write_all(STDOUT_FILENO, "{}\n", 3) < 0;
 }
 
 int main(int argc, char **argv)

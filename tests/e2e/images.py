@@ -58,6 +58,18 @@ def members_alone(data):
 		return data[:last.offset_data + (last.size + 511) // 512 * 512]
 
 
+def big_tar(path, base, megabytes=160):
+	"""Files of zeros, which the archive itself does not take room for."""
+	with open(path, 'wb') as file:
+		file.write(members_alone(base))
+		for n in range(megabytes * 4):
+			info, _ = entry(f'data/{n}', size=1 << 18)
+			file.write(info.tobuf(tarfile.USTAR_FORMAT))
+			file.seek(1 << 18, os.SEEK_CUR)
+		file.write(bytes(1024))
+	return path
+
+
 def tar_of(root):
 	"""The bytes of a tar of a folder, all of it root's."""
 	out = io.BytesIO()

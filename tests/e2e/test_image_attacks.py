@@ -9,8 +9,8 @@ import tarfile
 
 import pytest
 
-from harness import small_root
-from images import LAYER, Layout, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
+from harness import small_root, wait_for
+from images import LAYER, Layout, big_tar, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
 
 
 @pytest.fixture(scope='module')
@@ -251,3 +251,16 @@ def test_kinds_of_layers_that_are_none(cloche, tmp_path, base):
 		layout.add(layout.document(manifest, descriptor['mediaType']))
 		done = cloche.call('run', '--image', str(layout.path), '--', '/bin/true')
 		assert done.code == 125 and says in done.err, done
+
+
+def test_who_reads_images_knows_no_secret(cloche, tmp_path, base):
+	"""What lies in the caller's environment is no business of the processes that foreign bytes are read by."""
+	file = big_tar(tmp_path / 'big.tar', base)
+	process = cloche.start('run', '--secret', 'API_KEY@a.example', '--image', str(file), '--', '/bin/true',
+		env={'API_KEY': 'sesame-sesame-sesame'})
+	child = wait_for(pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text, 'its child').split()[0]
+	wait_for(lambda: b'cloche-image' in pathlib.Path(f'/proc/{child}/cmdline').read_bytes(), 'its program')
+	names = {pair.split(b'=')[0].decode() for pair in pathlib.Path(f'/proc/{child}/environ').read_bytes().split(b'\0') if pair}
+	process.communicate(timeout=60)
+	assert 'PATH' in names and not names - {'PATH', 'HOME', 'TERM', 'CLOCHE_STATE', 'CLOCHE_RUN', 'ASAN_OPTIONS', 'UBSAN_OPTIONS',
+		'LSAN_OPTIONS'}, names

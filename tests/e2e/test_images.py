@@ -16,7 +16,7 @@ import tempfile
 import pytest
 
 from harness import kill_and_wait, local_deb, small_root, wait_for
-from images import ARCH, Layout, docker_archive, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
+from images import ARCH, Layout, big_tar, docker_archive, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
 
 PROGRAMS = [f'/usr/bin/{name}' for name in ('sh', 'cat', 'ls', 'find', 'stat', 'env', 'id', 'readlink', 'touch', 'rm', 'mkdir')]
 OLD = {'CLOCHE_OLD_OVERLAY': '1'}
@@ -354,18 +354,6 @@ def test_registry(own_cloche, registry, layout, base):
 	assert len(layers(own_cloche)) == 2
 
 
-def big_tar(path, base, megabytes=160):
-	"""Files of zeros, which the archive itself does not take room for."""
-	with open(path, 'wb') as file:
-		file.write(members_alone(base))
-		for n in range(megabytes * 4):
-			info, _ = entry(f'data/{n}', size=1 << 18)
-			file.write(info.tobuf(tarfile.USTAR_FORMAT))
-			file.seek(1 << 18, os.SEEK_CUR)
-		file.write(bytes(1024))
-	return path
-
-
 def child_of(process):
 	"""The one that unpacks; asked from where it is cheap, since it will not wait."""
 	return int(wait_for(pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text, 'its child').split()[0])
@@ -380,6 +368,8 @@ def test_killed_while_unpacking(own_cloche, tmp_path, base):
 		out, err = process.communicate(timeout=30)
 		assert process.returncode == 125 and b'without an answer' in err, err
 		assert temp and [name for name in layers(own_cloche) if not name.startswith('.tmp-')] == []
+	assert own_cloche.call('gc').code == 0
+	assert layers(own_cloche) == []
 	run = own_cloche.sh('ls /data | { n=0; while read -r x; do n=$((n + 1)); done; echo $n; }', options=('--image', str(file)))
 	assert run.out == '640\n', run
 	assert layers(own_cloche) == ['sha256-' + sha(file.read_bytes())[7:]]
