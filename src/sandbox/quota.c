@@ -51,11 +51,6 @@ static bool is_ours(uint32_t id)
 	return id >= QUOTA_FIRST_ID && id - QUOTA_FIRST_ID < QUOTA_N_IDS;
 }
 
-static bool has_limit(const struct if_dqblk *block)
-{
-	return block->dqb_bhardlimit || block->dqb_ihardlimit;
-}
-
 /* 0 where there is none. */
 static uint32_t project_of(int at_fd, const char *path)
 {
@@ -138,16 +133,13 @@ static int take_id(struct quota *quota, const char *id)
 	return -EUSERS;
 }
 
-/* A layer that is gone on with stays in its project. */
+/* A layer that is gone on with stays in its project, which is nobody else's as long as it has files. */
 static int choose_id(struct quota *quota, const char *id)
 {
 	uint32_t before = project_of(quota->dir_fd, UPPER);
-	struct if_dqblk block = {0};
 
 	if (!is_ours(before))
 		return take_id(quota, id);
-	if (control(quota->dir_fd, Q_GETQUOTA, before, &block) == 0 && has_limit(&block))
-		return -EBUSY;
 	quota->id = before;
 	return 0;
 }

@@ -10,7 +10,7 @@
 #define INTERVAL_MAX_MS 60000
 #define EVEN_SAMPLES    300   /* at the shortest interval */
 #define QUIET_MAX_MS    30000 /* of the interval while nothing is used */
-#define AFRESH_MS       100   /* an exec that ends so soon behind a sample waits for the next */
+#define AFRESH_MS       100   /* an exec that ends so soon behind another shares the next sample */
 #define QUIET_PART      1000  /* less of one CPU than this part is nothing */
 #define PROCESSES_MAX   512   /* looked into for one sample: some 8 us each */
 
@@ -34,8 +34,9 @@ struct metering {
 	int64_t due_ns;        /* 0: no sample to come */
 	int64_t busy_since_ns; /* 0: idle */
 	unsigned n_quiet;
-	bool is_dirty;  /* something ran since the last sample */
-	bool has_ended; /* an exec did */
+	bool is_dirty;    /* something ran since the last sample */
+	bool has_ended;   /* an exec did */
+	int64_t ended_ns; /* when the last sample for an exec's end was taken; 0: never */
 	struct sample last;
 	int64_t ended_read_bytes, ended_write_bytes; /* by execs that ended */
 	struct passed out, in;
@@ -156,6 +157,8 @@ static void take_sample(struct supervisor *sup)
 		emit(sup, &sample);
 		metering->last = sample;
 	}
+	if (metering->has_ended)
+		metering->ended_ns = sample.at_ns;
 	metering->has_ended = false;
 	metering->is_dirty = sample.processes.n > 0;
 	if (sample.processes.n > 0) {
@@ -213,14 +216,14 @@ void metering_pause(struct supervisor *sup)
 void metering_end_exec(struct supervisor *sup, const struct sandbox_exit *exit)
 {
 	struct metering *metering = sup->metering;
-	int64_t afresh_ns = metering->last.at_ns + AFRESH_MS * CLOCK_NS_PER_MS;
+	int64_t afresh_ns = metering->ended_ns + AFRESH_MS * CLOCK_NS_PER_MS;
 
 	metering->is_dirty = metering->has_ended = true;
 	if (exit->disk_read_bytes != GAUGE_UNKNOWN) {
 		metering->ended_read_bytes += exit->disk_read_bytes;
 		metering->ended_write_bytes += exit->disk_write_bytes;
 	}
-	if (!metering->last.at_ns || clock_mono_ns() > afresh_ns)
+	if (!metering->ended_ns || clock_mono_ns() > afresh_ns)
 		take_sample(sup);
 	else if (!metering->due_ns || metering->due_ns > afresh_ns)
 		arm(metering, AFRESH_MS);

@@ -5,6 +5,7 @@
 
 #include "util/clock.h"
 #include "util/mem.h"
+#include "view/saturate.h"
 #include "view/stats_internal.h"
 
 #define SPAN_MIN_NS \
@@ -24,6 +25,14 @@ static const enum event_field fields[STATS_N_FIGURES] = {
 	[STATS_OUT] = EVENT_F_bytes_out,
 	[STATS_IN] = EVENT_F_bytes_in,
 };
+
+/* Figures that views add up over a sandbox that was resumed. */
+static const struct {
+	enum stats_figure figure;
+	enum stats_sum sum;
+} summed[STATS_N_SUMS] = {{STATS_CPU_MS, STATS_SUM_CPU_MS}, {STATS_DISK_READ, STATS_SUM_DISK_READ},
+	{STATS_DISK_WRITE, STATS_SUM_DISK_WRITE}, {STATS_OUT, STATS_SUM_OUT},
+	{STATS_IN, STATS_SUM_IN}};
 
 struct stats_table {
 	struct view_filter filter;
@@ -81,6 +90,11 @@ static void read_row(struct stats_table *table, const struct event *ev, struct s
 	*row = (struct stats_row){.seq = ev->seq, .wall_ms = ev->wall_ms, .guest_ns = ev->guest_ns};
 	for (int i = 0; i < STATS_N_FIGURES; i++)
 		row->figures[i] = figure_of(ev, fields[i]);
+	for (int i = 0; i < STATS_N_SUMS; i++)
+		if (row->figures[summed[i].figure] != STATS_UNKNOWN)
+			row->figures[summed[i].figure] =
+				saturate_add(row->figures[summed[i].figure],
+					table->totals.before[summed[i].sum]);
 	row->cpu_permille = permille_of(table, row);
 	table->from_ns = row->guest_ns;
 	if (row->figures[STATS_CPU_MS] != STATS_UNKNOWN)
@@ -105,6 +119,8 @@ static bool take_event(struct stats_table *table, const struct event *ev, struct
 	stats_totals_add(&table->totals, ev);
 	if (ev->kind == EVENT_EXEC_START)
 		take_start(table, ev);
+	else if (ev->kind == EVENT_SANDBOX_RESUMED)
+		table->is_idle = true;
 	else if (ev->kind == EVENT_EXEC_END && slice_eq(ev->exec, table->filter.exec))
 		table->is_asked = false;
 	if (ev->kind != EVENT_SANDBOX_STATS)

@@ -114,6 +114,12 @@ except OSError as error:
 """)
 	assert 'changed' not in run.out, run
 	assert box.sh(WRITE, '/root/c', '160').code == 1
+	# What is gone on with goes on in its project.
+	assert box.sh('rm /root/c').code == 0
+	assert cloche.call('suspend', box.id).code == 0 and limit_of(cloche, project) == 0
+	assert cloche.call('resume', box.id).code == 0 and limit_of(cloche, project) == 10 << 10
+	run = box.sh(WRITE, '/root/c', '160')
+	assert run.code == 1 and run.record.row()['disk_full'] is True, run
 	box.remove()
 	assert (cloche.state / 'changes' / box.id / '0' / 'upper' / 'a').stat().st_size == 3 << 20
 	assert limit_of(cloche, project) == 0

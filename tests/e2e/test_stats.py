@@ -68,7 +68,7 @@ print(int(time.process_time() * 1000))
 	assert stats['rss_max_bytes'] == row['rss_max_bytes'] and stats['disk_write_bytes'] == last['disk_write_bytes']
 	text = run.record.view('stats').splitlines()
 	assert text[0].split()[:3] == ['TIME', 'CPU%', 'CPU'] and len(text) == len(samples) + 2
-	assert text[-1].startswith('in all: ') and ' MB seen' in text[-1]
+	assert text[-1].startswith('in all: ') and ' CPU, memory ' in text[-1]
 	assert text[-1].removeprefix('in all: ') in ' '.join(run.err.split())
 
 
@@ -146,6 +146,16 @@ def test_daemon_is_measured_after_its_exec(box):
 
 	wait_for(later, 'a sample')
 	assert later()[0]['processes'] == 1 and later()[0]['cpu_percent'] > 10
+
+
+def test_figures_go_on_when_it_is_resumed(box):
+	box.py(BURN + 'burn(0.3)')
+	assert box.cloche.call('suspend', box.id).code == 0
+	assert box.cloche.call('resume', box.id).code == 0
+	box.py(BURN + 'burn(0.3)')
+	cpu = [sample['cpu_ms'] for sample in box.record.json('stats')]
+	assert cpu == sorted(cpu) and cpu[-1] >= 600
+	assert sum(row['cpu_ms'] for row in box.record.rows()) <= cpu[-1] == box.record.show()['stats']['cpu_ms']
 
 
 def test_follow_prints_samples_as_they_come(sandbox, tmp_path):

@@ -202,6 +202,27 @@ static void test_totals(void **state)
 		"\"bytes_out\":100,\"bytes_in\":1048576}");
 }
 
+/* Each life of a sandbox counts from nothing. */
+static void test_resumed(void **state)
+{
+	scoped(stats_table) struct stats_table *table = stats_table_new(&(struct view_filter){0});
+	struct event first = sample(2000, 500, 0), second = sample(9000, 300, 0);
+	scoped_str struct str out = {0};
+
+	event_set(&first, disk_write_bytes, 4096);
+	event_set(&second, disk_write_bytes, 1024);
+	add(table, first);
+	add(table, at_ms(EVENT_SANDBOX_RESUMED, 8000));
+	add(table, exec_at(EVENT_EXEC_START, 8000, EXEC));
+	add(table, second);
+	stats_table_json(table, &out);
+	assert_non_null(strstr(out.p, "\"seq\":9001,\"cpu_percent\":30.000,\"cpu_ms\":800,"));
+	assert_non_null(strstr(out.p, "\"disk_write_bytes\":5120,"));
+	str_reset(&out);
+	stats_table_text(table, &(struct view_style){0}, &out);
+	assert_non_null(strstr(out.p, "in all: 800ms CPU, disk 5.0 KB written\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_stream),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_totals),
+		cmocka_unit_test(test_resumed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
