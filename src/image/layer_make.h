@@ -8,6 +8,8 @@
 #ifndef IMAGE_LAYER_MAKE_H
 #define IMAGE_LAYER_MAKE_H
 
+#include <stdbool.h>
+
 #include "image/layer_store.h"
 #include "image/unpack.h"
 #include "image/whiteout.h"
@@ -18,6 +20,7 @@ struct layer_make {
 	const struct unpack_limits *limits;
 	const char *label; /* for people: "layer 2 of 5" */
 	int file_fd;       /* at its beginning */
+	bool is_known_whole; /* by a digest that it is held against: its tar may lack the end that tar(5) wants */
 };
 
 /* Fills temp. ret_digest: of the plain tar. */

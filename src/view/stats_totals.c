@@ -118,7 +118,7 @@ static void add_memory(const struct stats_totals *totals, struct str *out)
 
 	if (totals->memory_peak_bytes != STATS_UNKNOWN)
 		add_bytes(out, ", memory ", totals->memory_peak_bytes, " at most");
-	else /* nobody counted all the time */
+	else if (rss > 0) /* nobody counted all the time */
 		add_bytes(out, ", memory ", rss, " seen");
 }
 

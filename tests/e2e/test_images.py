@@ -142,6 +142,16 @@ def test_layers_hide_what_lies_below(cloche, layout, base, packing, env):
 	assert spec_of(run)['image_digest'] == layout.manifests[0]['digest']
 
 
+def test_tar_without_its_end(cloche, layout, base):
+	"""As `umoci insert` writes it: nothing behind the last file, not even what fills its block."""
+	layer = tar(entry('first', b'one'), entry('last', b'two'))
+	cut = members_alone(layer)[:-509]
+	assert cut.endswith(b'two')
+	layout.add(layout.image(base, cut))
+	run = cloche.sh('cat /first /last', options=('--image', str(layout.path)))
+	assert run.out == 'onetwo', run
+
+
 def test_modes_owners_times_and_attributes_are_kept(cloche, layout, base):
 	def attributes(**values):
 		return {f'SCHILY.xattr.{name.replace("__", ".")}': value for name, value in values.items()}
