@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/apply_notes.h"
 
+#include "manifest/apply_plan.h"
 #include "util/jsonw.h"
 #include "util/log.h"
 
@@ -12,20 +13,47 @@ static const char *const words[APPLY_N_RESULTS] = {
 	[APPLY_REFUSED] = "refused",
 };
 
+static void add_note(struct str *out, const struct apply_note *note)
+{
+	str_printf(out, "%-8s ", words[note->result]);
+	log_add_escaped(out, slice_of(note->path));
+	if (note->text) {
+		str_puts(out, "  (");
+		log_add_escaped(out, slice_of(note->text));
+		str_putc(out, ')');
+	}
+	str_putc(out, '\n');
+}
+
 void apply_notes_add(struct str *out, const struct apply_report *report, bool all)
 {
-	for (size_t i = 0; i < report->n_notes; i++) {
-		const struct apply_note *note = &report->notes[i];
+	/* What waits for its name comes first, so that a long list does not hide it. */
+	for (int left = 1; left >= 0; left--) {
+		for (size_t i = 0; i < report->n_notes; i++) {
+			const struct apply_note *note = &report->notes[i];
 
-		if (!all && note->result == APPLY_DONE && !note->text)
-			continue;
-		str_printf(out, "%-8s ", words[note->result]);
-		log_add_escaped(out, slice_of(note->path));
-		if (note->text) {
-			str_puts(out, "  (");
-			log_add_escaped(out, slice_of(note->text));
-			str_putc(out, ')');
+			if ((note->result == APPLY_LEFT) == left &&
+				(all || note->result != APPLY_DONE || note->text))
+				add_note(out, note);
 		}
+	}
+}
+
+void apply_notes_before(
+	struct str *out, const struct changes *changes, const struct apply_options *options)
+{
+	for (size_t i = 0; i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+		bool named = options->n_paths == 0;
+
+		for (size_t k = 0; !named && k < options->n_paths; k++)
+			named = apply_plan_names(c, options->paths[k]);
+		if (!(c->flags & CHANGE_HOST_CHANGED) || !named || (c->flags & CHANGE_SKIPPED))
+			continue;
+		str_puts(out, "about to overwrite ");
+		log_add_escaped(out, slice_of(changes_shown_path(c)));
+		if (c->before.sha256[0])
+			str_printf(out, "  (sha256 %s)", c->before.sha256);
 		str_putc(out, '\n');
 	}
 }

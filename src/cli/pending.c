@@ -15,6 +15,7 @@
 #include "control/client.h"
 #include "launcher/ledger.h"
 #include "manifest/apply_plan.h"
+#include "manifest/apply_tidy.h"
 #include "manifest/discard.h"
 #include "util/fdio.h"
 #include "util/mem.h"
@@ -60,6 +61,8 @@ static int read_set(struct pending *pending, const char *dir, bool to_write, str
 
 	if (r == 0)
 		r = change_set_open(dir, &pending->set, err);
+	if (r == 0 && to_write)
+		apply_tidy(pending->set);
 	if (r == 0)
 		r = changes_read_all(pending->set, &pending->list, err);
 	if (r == 0)

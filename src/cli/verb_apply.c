@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche apply: takes what a sandbox changed in a cow mount over into the host's folder. */
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 
 #include "cli/apply_branch.h"
@@ -27,13 +28,44 @@ struct totals {
 	struct str text; /* lines, or elements of a list */
 };
 
+static volatile sig_atomic_t is_stopped;
+
+static void on_stop(int signal_number)
+{
+	is_stopped = signal_number;
+}
+
+/* The file at work is finished, and the journal and the report say how far it came. A second one ends us at once. */
+static void catch_stop(void)
+{
+	struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART | SA_RESETHAND};
+
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
+}
+
+static int tell_before(const struct cli *cli, const struct changes *changes,
+	const struct apply_options *options, struct err *err)
+{
+	scoped_str struct str out = {0};
+
+	if (!options->force || cli->json || cli->jsonl)
+		return 0;
+	apply_notes_before(&out, changes, options);
+	return cli_print(&out, err);
+}
+
 static int apply_root(const struct cli *cli, struct pending *pending, size_t i,
 	const struct apply_options *options, struct totals *totals, struct err *err)
 {
 	const struct changes *changes = pending->list.roots[i];
 	struct apply_report report;
-	int r = apply_changes(pending->set, changes, options, &report, err);
+	int r = tell_before(cli, changes, options, err);
 
+	if (r < 0)
+		return r;
+	r = apply_changes(pending->set, changes, options, &report, err);
 	for (size_t k = 0; k < APPLY_N_RESULTS; k++)
 		totals->counts[k] += report.counts[k];
 	totals->counts[APPLY_REFUSED] += report.n_unmatched;
@@ -58,7 +90,8 @@ static int apply_roots(const struct cli *cli, const struct apply_verb_options *o
 		const struct apply_options options = {.paths = (const char *const *)paths[i].paths,
 			.n_paths = paths[i].n,
 			.force = o->force,
-			.is_live = pending->is_live};
+			.is_live = pending->is_live,
+			.stop = &is_stopped};
 
 		if (paths[i].is_meant)
 			r = apply_root(cli, pending, i, &options, totals, err);
@@ -113,6 +146,7 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 
 	if (r < 0)
 		return r;
+	catch_stop();
 	if (pending->set)
 		r = apply_roots(cli, o, pending, paths, &totals, err);
 	pending_paths_free(paths, pending->list.n);

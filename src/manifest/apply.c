@@ -117,11 +117,15 @@ static void apply_done(struct apply *a)
 	scoped_close(&a->lower_fd);
 	map_free(a->new_folders);
 	map_free(a->removals);
-	for (size_t i = 0; i < a->n_renames; i++) {
-		free(a->renames[i].from);
-		free(a->renames[i].to);
-	}
-	free(a->renames);
+	moves_free(a->moves);
+}
+
+/* Before a file is made beside its place: should we be killed, the next one knows where to look. */
+static int note_temporary(void *ctx, const char *path)
+{
+	struct apply *a = ctx;
+
+	return journal_add_temporary(a->set->journal, a->layer->n, path);
 }
 
 static int apply_run(struct apply *a, struct apply_report *report, struct err *err)
@@ -129,12 +133,17 @@ static int apply_run(struct apply *a, struct apply_report *report, struct err *e
 	int r, kept;
 
 	index_folders(a);
+	host_folder_on_temporary(a->host, note_temporary, a);
 	r = apply_steps_run(a);
 	if (host_folder_sync(a->host) < 0 && r == 0)
 		r = -EIO;
 	kept = journal_done(a);
+	if (kept == 0 && r == 0)
+		kept = journal_add_tidy(a->set->journal, a->layer->n);
 	report_paths(a, report);
 	report_items(a, report);
+	if (r == -EINTR)
+		return err_set(err, r, "stopped: what was not reached is still pending");
 	if (r < 0)
 		return err_set(err, r, "write to '%s': %m", a->layer->lower);
 	if (kept < 0)
@@ -150,13 +159,16 @@ int apply_changes(struct change_set *set, const struct changes *changes,
 		.layer = changes->layer,
 		.options = options,
 		.upper_fd = -1,
-		.lower_fd = -1};
+		.lower_fd = -1,
+		.moves = moves_new()};
 	int r;
 
 	*ret_report = (struct apply_report){0};
-	if (!changes->cow)
+	if (!changes->cow) {
+		moves_free(a.moves);
 		return err_set(err, -EINVAL, "'%s' is the sandbox's own: nothing to apply it to",
 			changes->root);
+	}
 	a.items = apply_plan_new(changes, options, a.layer);
 	r = apply_open(&a, err);
 	if (r == 0)

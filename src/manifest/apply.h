@@ -4,9 +4,12 @@
  * Works on the list of changes_read(), made just before. Order: files changed at their place; removals; renames,
  * those in a ring by way of a parking name; new folders; new files; modes of folders. Each file is the old one or
  * the new one at any moment, and the journal remembers what was done. What cannot be taken over is refused by
- * itself, and the rest goes on; only a failing disk ends the work. */
+ * itself, and the rest goes on; only a failing disk, or the user, ends the work. What a killed one left beside the files
+ * it worked on is taken away by apply_tidy.h. */
 #ifndef MANIFEST_APPLY_H
 #define MANIFEST_APPLY_H
+
+#include <signal.h>
 
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
@@ -16,6 +19,7 @@ struct apply_options {
 	size_t n_paths;
 	bool force;   /* also over what the host changed meanwhile, and over other users' files */
 	bool is_live; /* the sandbox still runs: renames wait */
+	const volatile sig_atomic_t *stop; /* not NULL: ends the work early once it is not 0 */
 };
 
 enum apply_result {

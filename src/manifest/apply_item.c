@@ -85,6 +85,14 @@ static void list_losses(const struct change *c, int attributes_fd, struct str *l
 		apply_work_add_loss(lost, names.p);
 }
 
+/* What the host's file was when it was compared. A file with other names there changes when one of those goes. */
+static bool see(const struct change *c, struct host_folder_seen *ret_seen)
+{
+	*ret_seen =
+		(struct host_folder_seen){.ctime_ns = c->before.ctime_ns, .size = c->before.size};
+	return c->before.mode != 0 && !S_ISDIR(c->before.mode) && !c->before.has_other_names;
+}
+
 /* Writes a regular file with everything that may come over. */
 int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *lost)
 {
@@ -92,6 +100,7 @@ int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *l
 	scoped_fd int data = open_data(a, i);
 	scoped_fd int own = beneath_open(a->upper_fd, c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	struct host_folder_source source = {.data = data, .attributes = own, .mode = c->after.mode};
+	struct host_folder_seen seen;
 	struct stat st;
 
 	if (data < 0 || own < 0)
@@ -99,6 +108,9 @@ int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *l
 	if (fstat(data, &st) < 0 || !S_ISREG(st.st_mode))
 		return -EBADF;
 	list_losses(c, own, lost);
+	/* What was renamed has another time of change since, by us. */
+	if (c->kind != CHANGE_RENAMED && see(c, &seen))
+		source.seen = &seen;
 	return host_folder_put_file(a->host, c->path, &source, replace);
 }
 
@@ -117,11 +129,13 @@ static bool leads_out(const struct apply *a, const struct change *c)
 static int write_link(struct apply *a, size_t i, bool replace)
 {
 	const struct change *c = &a->changes->items[i];
+	struct host_folder_seen seen;
 	int r;
 
 	if (!c->after.target)
 		return -EBADF;
-	r = host_folder_put_link(a->host, c->path, c->after.target, replace);
+	r = host_folder_put_link(
+		a->host, c->path, c->after.target, replace, see(c, &seen) ? &seen : NULL);
 	if (r == 0 && leads_out(a, c))
 		apply_work_set_result(
 			&a->items[i], APPLY_DONE, mem_dup("a link that leads out of the folder"));
@@ -167,7 +181,9 @@ int apply_item_remove(struct apply *a, size_t i)
 {
 	const struct change *c = &a->changes->items[i];
 	scoped_mem char *at = apply_work_now_at(a, apply_work_base(c));
-	int r = host_folder_remove(a->host, at, S_ISDIR(c->before.mode));
+	struct host_folder_seen seen;
+	int r = host_folder_remove(
+		a->host, at, S_ISDIR(c->before.mode), see(c, &seen) ? &seen : NULL);
 
 	if (r == 0)
 		apply_work_set_done(a, i, NULL);

@@ -119,26 +119,44 @@ static void plan_one(const struct change *c, const struct apply_options *options
 		decide(item, APPLY_REFUSED,
 			mem_dup("renamed, and the sandbox still runs: stop it first"));
 	else if (c->flags & CHANGE_HOST_CHANGED)
-		item->text = mem_dup("over what the host changed meanwhile");
+		item->text = mem_printf("over what the host changed meanwhile%s%s",
+			c->before.sha256[0] ? ", sha256 " : "", c->before.sha256);
 }
 
-/* While the sandbox runs, what it sees of renamed files lies below at their old places: those stay as they are. */
-static void guard_data(const struct changes *changes, struct apply_item *items)
+/* What files need that lie elsewhere below than where they are seen: while the sandbox runs all of them, else those
+ * that do not come over, which a removal of what they were renamed from would leave nowhere but in the change set. */
+static struct map *find_needed(
+	const struct changes *changes, const struct apply_item *items, bool is_live)
 {
 	struct map *data = map_new();
 
-	for (size_t i = 0; i < changes->n_items; i++)
-		if (changes_is_far(&changes->items[i]))
-			*map_slot(data, slice_of(changes->items[i].data)) = changes->items[i].path;
 	for (size_t i = 0; i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+
+		if (changes_is_far(c) && (is_live || items[i].result == APPLY_REFUSED))
+			*map_slot(data, slice_of(c->data)) = c->path;
+	}
+	for (size_t i = 0; is_live && i < changes->n_leaning; i++)
+		*map_slot(data, slice_of(changes->leaning[i].data)) = changes->leaning[i].path;
+	return data;
+}
+
+static void guard_data(const struct changes *changes, struct apply_item *items, bool is_live)
+{
+	struct map *data = find_needed(changes, items, is_live);
+
+	for (size_t i = 0; map_len(data) > 0 && i < changes->n_items; i++) {
 		const struct change *c = &changes->items[i];
 		const char *needed = map_find(data, slice_of(c->from ? c->from : c->path));
 
-		if (!needed || items[i].result != APPLY_WAITING || c->kind == CHANGE_MODE)
+		if (!needed || items[i].result != APPLY_WAITING || c->kind == CHANGE_MODE ||
+			(!is_live && c->kind != CHANGE_REMOVED))
 			continue;
 		free(items[i].text);
 		decide(&items[i], APPLY_REFUSED,
-			mem_printf("the running sandbox needs it for '%s': stop it first", needed));
+			mem_printf(is_live ? "the running sandbox needs it for '%s': stop it first"
+					   : "it became '%s', which is refused",
+				needed));
 	}
 	map_free(data);
 }
@@ -152,8 +170,7 @@ struct apply_item *apply_plan_new(const struct changes *changes,
 		items[i].data_fd = -1;
 		plan_one(&changes->items[i], options, layer, &items[i]);
 	}
-	if (options->is_live)
-		guard_data(changes, items);
+	guard_data(changes, items, options->is_live);
 	return items;
 }
 

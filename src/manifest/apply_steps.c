@@ -12,9 +12,8 @@
 typedef int apply_act(struct apply *a, size_t i);
 
 /* Files whose data lies below at a place that this work may change get it for themselves first, taken over or not. */
-static int make_whole(struct apply *a, size_t i)
+static int make_whole(const struct apply *a, const struct change *c, int *ret_fd)
 {
-	const struct change *c = &a->changes->items[i];
 	scoped_fd int data = beneath_open(a->lower_fd, c->data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	scoped_fd int own = beneath_open(a->upper_fd, c->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
 	int r;
@@ -23,23 +22,27 @@ static int make_whole(struct apply *a, size_t i)
 		return data < 0 ? data : own;
 	r = upper_make_whole(own, data);
 	if (r == 0)
-		a->items[i].data_fd = take_fd(&own);
+		*ret_fd = take_fd(&own);
 	return r;
 }
 
+/* Without it the next steps could take away the only copy there is. */
 static int make_all_whole(struct apply *a)
 {
-	for (size_t i = 0; i < a->changes->n_items; i++) {
-		int r;
+	const struct changes *changes = a->changes;
+	int r = 0;
 
-		if (a->options->is_live || !changes_is_far(&a->changes->items[i]))
-			continue;
-		/* Without it the next steps could take away the only copy there is. */
-		r = make_whole(a, i);
-		if (r < 0)
-			return r;
+	if (a->options->is_live)
+		return 0;
+	for (size_t i = 0; r == 0 && i < changes->n_items; i++)
+		if (changes_is_far(&changes->items[i]))
+			r = make_whole(a, &changes->items[i], &a->items[i].data_fd);
+	for (size_t i = 0; r == 0 && i < changes->n_leaning; i++) {
+		scoped_fd int fd = -1;
+
+		r = make_whole(a, &changes->leaning[i], &fd);
 	}
-	return 0;
+	return r;
 }
 
 static bool is_file_at_its_place(const struct change *c)
@@ -86,6 +89,8 @@ static int run_step(
 
 		if (a->items[i].result != APPLY_WAITING || !wants(&a->changes->items[i]))
 			continue;
+		if (apply_work_is_stopped(a))
+			return -EINTR;
 		r = apply_work_settle(a, i, act(a, i));
 		if (r < 0)
 			return r;

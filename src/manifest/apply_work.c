@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "util/mem.h"
-#include "util/path.h"
 
 bool apply_work_is_folder(const struct change *c)
 {
@@ -51,6 +50,8 @@ static char *reason_text(int r)
 		return mem_dup("its folder is not there on the host");
 	case ENOTDIR:
 		return mem_dup("its folder is no folder on the host");
+	case EAGAIN:
+		return mem_dup("the host changed it at this very moment");
 	case ESTALE:
 		return mem_dup("its data was below and is gone");
 	default:
@@ -91,19 +92,14 @@ int apply_work_settle(struct apply *a, size_t i, int r)
 
 char *apply_work_now_at(const struct apply *a, const char *path)
 {
-	char *at = mem_dup(path);
+	char *now = moves_find(a->moves, path);
 
-	for (size_t i = 0; i < a->n_renames; i++) {
-		const struct done_rename *rn = &a->renames[i];
-		char *next;
+	return now ? now : mem_dup(path);
+}
 
-		if (!path_is_beneath(slice_of(at), slice_of(rn->from)))
-			continue;
-		next = mem_printf("%s%s", rn->to, at + strlen(rn->from));
-		free(at);
-		at = next;
-	}
-	return at;
+bool apply_work_is_stopped(const struct apply *a)
+{
+	return a->options->stop && *a->options->stop;
 }
 
 const char *apply_work_base(const struct change *c)

@@ -7,12 +7,8 @@
 #include "manifest/apply.h"
 #include "manifest/apply_plan.h"
 #include "manifest/host_folder.h"
+#include "manifest/moves.h"
 #include "util/map.h"
-
-/* A rename on the host, as it was done: later paths are found by it. */
-struct done_rename {
-	char *from, *to;
-};
 
 struct apply {
 	struct change_set *set;
@@ -24,8 +20,7 @@ struct apply {
 	int upper_fd, lower_fd;
 	struct map *new_folders; /* path to its place in the list, counted from 1 */
 	struct map *removals;    /* likewise, of what was taken away */
-	struct done_rename *renames;
-	size_t n_renames;
+	struct moves *moves;     /* renames that were done: later paths are found by them */
 };
 
 void apply_work_set_result(
@@ -38,6 +33,7 @@ int apply_work_settle(struct apply *a, size_t i, int r);
 /* Where a path of the folder as it was is on the host now. The caller frees it. */
 char *apply_work_now_at(const struct apply *a, const char *path);
 const char *apply_work_base(const struct change *c); /* its path below */
+bool apply_work_is_stopped(const struct apply *a);   /* the user wants no more */
 bool apply_work_is_folder(const struct change *c);
 bool apply_work_is_new_folder(const struct change *c);
 

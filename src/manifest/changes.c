@@ -39,7 +39,10 @@ void changes_free(struct changes *changes)
 		return;
 	for (size_t i = 0; i < changes->n_items; i++)
 		change_done(&changes->items[i]);
+	for (size_t i = 0; i < changes->n_leaning; i++)
+		change_done(&changes->leaning[i]);
 	free(changes->items);
+	free(changes->leaning);
 	free(changes->root);
 	free(changes->unread);
 	free(changes);
@@ -82,13 +85,24 @@ static int compare_changes(const void *a, const void *b)
 	return (x->kind != CHANGE_REMOVED) - (y->kind != CHANGE_REMOVED);
 }
 
+static void take_out(struct changes *changes, struct change *c)
+{
+	if (!changes_is_far(c)) {
+		change_done(c);
+		return;
+	}
+	changes->leaning =
+		mem_grow(changes->leaning, changes->n_leaning + 1, sizeof(*changes->leaning));
+	changes->leaning[changes->n_leaning++] = *c;
+}
+
 void changes_sort(struct changes *changes)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < changes->n_items; i++) {
 		if (changes->items[i].kind == CHANGE_NONE)
-			change_done(&changes->items[i]);
+			take_out(changes, &changes->items[i]);
 		else
 			changes->items[n++] = changes->items[i];
 	}
@@ -190,12 +204,13 @@ static bool runs_on_host(const struct change_layer *layer, const struct change *
 	return !runs_on_host_is_package(c->path) || package_differs(layer, c);
 }
 
-/* By content where that is known, else by the time of change, which nobody can set. */
+/* By content where that is known, else by the time of change, which nobody can set. The clock of file times moves in
+ * steps: what changed in the step in which the sandbox was made may have changed after it. */
 static bool host_has_changed(const struct change_set *set, int n, const struct change *c)
 {
 	const char *known, *base = c->from ? c->from : c->path;
 
-	if (c->before.mode == 0 || S_ISDIR(c->before.mode) || c->before.ctime_ns <= set->created_ns)
+	if (c->before.mode == 0 || S_ISDIR(c->before.mode) || c->before.ctime_ns < set->created_ns)
 		return false;
 	known = journal_find_content(set->journal, n, slice_of(base));
 	return !known || strcmp(known, c->before.sha256) != 0;
@@ -210,6 +225,13 @@ static bool is_settled(const struct change_set *set, int n, const struct change 
 	return e && strcmp(e->state, c->state) == 0;
 }
 
+/* A file that a killed apply left on the host, and the next one takes away. */
+static bool is_left_over(const struct change_set *set, int n, const struct change *c)
+{
+	return c->kind == CHANGE_REMOVED &&
+	       journal_is_temporary(set->journal, n, slice_of(c->from ? c->from : c->path));
+}
+
 static void finish_one(
 	const struct change_set *set, const struct change_layer *layer, struct change *c)
 {
@@ -220,7 +242,7 @@ static void finish_one(
 		(S_ISREG(c->before.mode) && !c->before.sha256[0]))
 		c->flags |= CHANGE_UNREAD;
 	scan_side_state(c, c->state);
-	if (is_settled(set, layer->n, c)) {
+	if (is_settled(set, layer->n, c) || is_left_over(set, layer->n, c)) {
 		c->kind = CHANGE_NONE;
 		return;
 	}
@@ -391,7 +413,7 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 			struct journal_entry seen = {.act = JOURNAL_SEEN};
 			int r;
 
-			if (!c->before.sha256[0] || c->before.ctime_ns > set->created_ns)
+			if (!c->before.sha256[0] || c->before.ctime_ns >= set->created_ns)
 				continue;
 			memcpy(seen.sha256, c->before.sha256, sizeof(seen.sha256));
 			r = journal_add(set->journal, changes->n,

@@ -74,6 +74,9 @@ struct changes {
 	const struct change_layer *layer; /* borrowed from the set */
 	struct change *items;             /* in path order */
 	size_t n_items;
+	struct change *
+		leaning; /* no change, but their data lies below at another place, which may change */
+	size_t n_leaning;
 	bool counted; /* only n_files says something: nothing is listed */
 	size_t n_files;
 	char *unread; /* a sentence where something could not be read, else NULL */

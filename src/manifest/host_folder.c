@@ -14,6 +14,7 @@
 #include "manifest/beneath.h"
 #include "manifest/content.h"
 #include "manifest/owner.h"
+#include "util/clock.h"
 #include "util/id.h"
 #include "util/mem.h"
 
@@ -26,13 +27,17 @@ struct host_folder {
 	int fd;
 	uid_t uid;
 	gid_t gid;
+	/* One name for all, since there is one at a time: what knows the folders of an apply knows all it may leave. */
+	char temporary[sizeof(TEMPORARY) + ID_SIZE];
+	int (*on_temporary)(void *ctx, const char *path);
+	void *ctx;
+	char *told; /* the folder it was last called for */
 };
 
 /* One act: the folder that holds the path, and the last part of it. */
 struct act {
 	int dirfd;
-	const char *name;
-	char temporary[sizeof(TEMPORARY) + ID_SIZE];
+	const char *name, *temporary;
 };
 
 static int open_without_links(const char *path)
@@ -48,11 +53,15 @@ int host_folder_open(
 	const char *path, uid_t uid, gid_t gid, struct host_folder **ret_folder, struct err *err)
 {
 	int fd = open_without_links(path);
+	char id[ID_SIZE];
 
 	if (fd < 0)
 		return err_set(err, fd, "open '%s': %m", path);
 	*ret_folder = new0(struct host_folder);
 	**ret_folder = (struct host_folder){.fd = fd, .uid = uid, .gid = gid};
+	id_new("tm", id);
+	(void)snprintf(
+		(*ret_folder)->temporary, sizeof((*ret_folder)->temporary), TEMPORARY "%s", id);
 	return 0;
 }
 
@@ -61,12 +70,34 @@ void host_folder_free(struct host_folder *folder)
 	if (!folder)
 		return;
 	close(folder->fd);
+	free(folder->told);
 	free(folder);
+}
+
+void host_folder_on_temporary(
+	struct host_folder *folder, int (*on_temporary)(void *ctx, const char *path), void *ctx)
+{
+	folder->on_temporary = on_temporary;
+	folder->ctx = ctx;
+}
+
+/* With our own rights: whoever is told writes somewhere else. */
+static int tell_temporary(struct host_folder *folder, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+	scoped_mem char *parent = mem_copy(path, len), *at = NULL;
+
+	if (!folder->on_temporary || (folder->told && strcmp(folder->told, parent) == 0))
+		return 0;
+	at = mem_printf("%s%s", parent, folder->temporary);
+	free(folder->told);
+	folder->told = take(&parent);
+	return folder->on_temporary(folder->ctx, at);
 }
 
 static int begin(const struct host_folder *folder, const char *path, struct act *act)
 {
-	char id[ID_SIZE];
 	int r = owner_become(folder->uid, folder->gid);
 
 	if (r < 0)
@@ -76,9 +107,15 @@ static int begin(const struct host_folder *folder, const char *path, struct act 
 		owner_leave();
 		return act->dirfd;
 	}
-	id_new("tm", id);
-	(void)snprintf(act->temporary, sizeof(act->temporary), TEMPORARY "%s", id);
+	act->temporary = folder->temporary;
 	return 0;
+}
+
+static int begin_beside(struct host_folder *folder, const char *path, struct act *act)
+{
+	int r = tell_temporary(folder, path);
+
+	return r < 0 ? r : begin(folder, path, act);
 }
 
 static int end(const struct act *act, int r)
@@ -93,12 +130,28 @@ int host_folder_stat(struct host_folder *folder, const char *path, struct stat *
 	return beneath_stat(folder->fd, path, ret_st);
 }
 
-static int put_in_place(const struct act *act, bool replace)
+static int check_seen(const struct act *act, const struct host_folder_seen *seen)
+{
+	struct stat st;
+
+	if (!seen)
+		return 0;
+	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return st.st_size == seen->size &&
+	                       st.st_ctim.tv_sec * CLOCK_NS_PER_S + st.st_ctim.tv_nsec ==
+	                               seen->ctime_ns
+	               ? 0
+	               : -EAGAIN;
+}
+
+static int put_in_place(const struct act *act, bool replace, const struct host_folder_seen *seen)
 {
 	unsigned flags = replace ? 0 : RENAME_NOREPLACE;
-	int r = renameat2(act->dirfd, act->temporary, act->dirfd, act->name, flags) < 0 ? -errno
-	                                                                                : 0;
+	int r = replace ? check_seen(act, seen) : 0;
 
+	if (r == 0 && renameat2(act->dirfd, act->temporary, act->dirfd, act->name, flags) < 0)
+		r = -errno;
 	if (r < 0)
 		(void)unlinkat(
 			act->dirfd, act->temporary, 0); /* the first error is the one to tell */
@@ -155,7 +208,7 @@ int host_folder_put_file(struct host_folder *folder, const char *path,
 	const struct host_folder_source *source, bool replace)
 {
 	struct act act;
-	int r = begin(folder, path, &act);
+	int r = begin_beside(folder, path, &act);
 	scoped_fd int fd = -1;
 
 	if (r < 0)
@@ -168,21 +221,21 @@ int host_folder_put_file(struct host_folder *folder, const char *path,
 	if (r < 0)
 		(void)unlinkat(act.dirfd, act.temporary, 0);
 	else
-		r = put_in_place(&act, replace);
+		r = put_in_place(&act, replace, source->seen);
 	return end(&act, r);
 }
 
-int host_folder_put_link(
-	struct host_folder *folder, const char *path, const char *target, bool replace)
+int host_folder_put_link(struct host_folder *folder, const char *path, const char *target,
+	bool replace, const struct host_folder_seen *seen)
 {
 	struct act act;
-	int r = begin(folder, path, &act);
+	int r = begin_beside(folder, path, &act);
 
 	if (r < 0)
 		return r;
 	if (symlinkat(target, act.dirfd, act.temporary) < 0)
 		return end(&act, -errno);
-	return end(&act, put_in_place(&act, replace));
+	return end(&act, put_in_place(&act, replace, seen));
 }
 
 /* The new folder changes places with what was there, which is then removed. */
@@ -206,7 +259,7 @@ int host_folder_make(struct host_folder *folder, const char *path, bool replace)
 {
 	struct act act;
 	struct stat st;
-	int r = begin(folder, path, &act);
+	int r = replace ? begin_beside(folder, path, &act) : begin(folder, path, &act);
 
 	if (r < 0)
 		return r;
@@ -257,16 +310,27 @@ int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mo
 	return end(&act, r);
 }
 
-int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder)
+int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder,
+	const struct host_folder_seen *seen)
 {
 	struct act act;
 	int r = begin(folder, path, &act);
 
 	if (r < 0)
 		return r;
-	if (unlinkat(act.dirfd, act.name, is_folder ? AT_REMOVEDIR : 0) < 0)
+	r = check_seen(&act, seen);
+	if (r == 0 && unlinkat(act.dirfd, act.name, is_folder ? AT_REMOVEDIR : 0) < 0)
 		r = -errno;
 	return end(&act, r);
+}
+
+int host_folder_clean(struct host_folder *folder, const char *path)
+{
+	int r = host_folder_remove(folder, path, false, NULL);
+
+	if (r == -EISDIR || r == -EPERM)
+		r = host_folder_remove(folder, path, true, NULL);
+	return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 }
 
 int host_folder_rename(struct host_folder *folder, const char *from, const char *to)

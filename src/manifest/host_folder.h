@@ -9,6 +9,7 @@
 #define MANIFEST_HOST_FOLDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "util/err.h"
@@ -21,9 +22,19 @@ int host_folder_open(
 void host_folder_free(struct host_folder *folder);
 SCOPED_TYPE(host_folder)
 
+/* Called before a temporary file is made, with its path: first in each folder. What it returns but 0 ends the act. */
+void host_folder_on_temporary(
+	struct host_folder *folder, int (*on_temporary)(void *ctx, const char *path), void *ctx);
+
+/* What was there when it was looked at: where it is not that any more, right before it would go, -EAGAIN. */
+struct host_folder_seen {
+	int64_t ctime_ns, size;
+};
+
 struct host_folder_source {
 	int data, attributes; /* open files */
 	mode_t mode;
+	const struct host_folder_seen *seen; /* NULL: whatever is there */
 };
 
 int host_folder_stat(struct host_folder *folder, const char *path, struct stat *ret_st);
@@ -31,13 +42,16 @@ int host_folder_stat(struct host_folder *folder, const char *path, struct stat *
  * over the file or link that is there, whose owner, group and access list it keeps; else -EEXIST. */
 int host_folder_put_file(struct host_folder *folder, const char *path,
 	const struct host_folder_source *source, bool replace);
-int host_folder_put_link(
-	struct host_folder *folder, const char *path, const char *target, bool replace);
+int host_folder_put_link(struct host_folder *folder, const char *path, const char *target,
+	bool replace, const struct host_folder_seen *seen);
 /* An empty folder, with all rights for its owner. One that is there is fine. replace: in the place of a file. */
 int host_folder_make(struct host_folder *folder, const char *path, bool replace);
 /* Bits beyond 01777 are dropped; a folder keeps the set-group-id bit that the host gave it. */
 int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mode);
-int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder);
+int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder,
+	const struct host_folder_seen *seen);
+/* A file or empty folder, if it is there. */
+int host_folder_clean(struct host_folder *folder, const char *path);
 int host_folder_rename(struct host_folder *folder, const char *from, const char *to);
 int host_folder_sync(struct host_folder *folder); /* all that was done is on the disk */
 

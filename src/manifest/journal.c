@@ -6,6 +6,8 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include "manifest/change_set.h"
+#include "manifest/moves.h"
 #include "util/base64.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -14,13 +16,9 @@
 #include "util/path.h"
 #include "util/str.h"
 
-#define NAME     "journal.jsonl"
-#define FILE_MAX (256 << 20)
-
-struct rename {
-	int n;
-	char *from, *to;
-};
+#define NAME       "journal.jsonl"
+#define FILE_MAX   (1LL << 30)
+#define MOUNTS_MAX CHANGE_SET_LAYERS_MAX
 
 struct paths {
 	struct journal_entry *last[2]; /* what was put there, what was taken away */
@@ -32,8 +30,10 @@ struct journal {
 	int fd;    /* opened at the first line written */
 	bool torn; /* the last line that is there has no end */
 	struct map *paths;
-	struct rename *renames;
-	size_t n_renames;
+	struct mount {
+		struct moves *moves;
+		struct map *temporaries; /* as a set */
+	} mounts[MOUNTS_MAX];
 };
 
 static const char *const act_names[] = {
@@ -79,12 +79,41 @@ static void remember(
 	*p->last[entry->removed] = *entry;
 }
 
-static void remember_rename(struct journal *journal, int n, struct slice from, struct slice to)
+static struct mount *find_mount(struct journal *journal, int n)
 {
-	journal->renames =
-		mem_grow(journal->renames, journal->n_renames + 1, sizeof(*journal->renames));
-	journal->renames[journal->n_renames++] = (struct rename){
-		.n = n, .from = mem_copy(from.p, from.len), .to = mem_copy(to.p, to.len)};
+	struct mount *m = n >= 0 && n < MOUNTS_MAX ? &journal->mounts[n] : NULL;
+
+	if (m && !m->moves) {
+		m->moves = moves_new();
+		m->temporaries = map_new();
+	}
+	return m;
+}
+
+static void remember_rename(struct journal *journal, int n, const char *from, const char *to)
+{
+	struct mount *m = find_mount(journal, n);
+
+	if (m)
+		moves_add(m->moves, from, to);
+}
+
+static void remember_temporary(struct journal *journal, int n, struct slice path)
+{
+	struct mount *m = find_mount(journal, n);
+
+	if (m)
+		*map_slot(m->temporaries, path) = m;
+}
+
+static void forget_temporaries(struct journal *journal, int n)
+{
+	struct mount *m = find_mount(journal, n);
+
+	if (!m)
+		return;
+	map_free(m->temporaries);
+	m->temporaries = map_new();
 }
 
 static bool get_bytes(const json_t *line, const char *key, const char *b64_key, struct str *out)
@@ -128,6 +157,23 @@ static void read_act(struct journal *journal, const json_t *line, int n, const c
 	}
 }
 
+static void read_rename(struct journal *journal, const json_t *line, int n)
+{
+	scoped_str struct str from = {0}, to = {0};
+
+	if (get_bytes(line, "from", "from_b64", &from) &&
+		get_bytes(line, "path", "path_b64", &to) && from.len > 0 && to.len > 0)
+		remember_rename(journal, n, from.p, to.p);
+}
+
+static void read_temporary(struct journal *journal, const json_t *line, int n)
+{
+	scoped_str struct str path = {0};
+
+	if (get_bytes(line, "path", "path_b64", &path))
+		remember_temporary(journal, n, str_slice(&path));
+}
+
 static void read_line(struct journal *journal, struct slice text)
 {
 	json_error_t why;
@@ -135,15 +181,14 @@ static void read_line(struct journal *journal, struct slice text)
 	const char *act = json_string_value(json_object_get(line, "act"));
 	int n = (int)json_integer_value(json_object_get(line, "n"));
 
-	if (act && strcmp(act, "renamed") == 0) {
-		scoped_str struct str from = {0}, to = {0};
-
-		if (get_bytes(line, "from", "from_b64", &from) &&
-			get_bytes(line, "path", "path_b64", &to))
-			remember_rename(journal, n, str_slice(&from), str_slice(&to));
-	} else if (act) {
+	if (act && strcmp(act, "renamed") == 0)
+		read_rename(journal, line, n);
+	else if (act && strcmp(act, "temporary") == 0)
+		read_temporary(journal, line, n);
+	else if (act && strcmp(act, "tidy") == 0)
+		forget_temporaries(journal, n);
+	else if (act)
 		read_act(journal, line, n, act);
-	}
 	json_decref(line);
 }
 
@@ -197,11 +242,10 @@ void journal_free(struct journal *journal)
 		free(p);
 	}
 	map_free(journal->paths);
-	for (size_t i = 0; i < journal->n_renames; i++) {
-		free(journal->renames[i].from);
-		free(journal->renames[i].to);
+	for (size_t i = 0; i < MOUNTS_MAX; i++) {
+		moves_free(journal->mounts[i].moves);
+		map_free(journal->mounts[i].temporaries);
 	}
-	free(journal->renames);
 	scoped_close(&journal->fd);
 	free(journal->dir);
 	free(journal);
@@ -222,34 +266,26 @@ const char *journal_find_content(const struct journal *journal, int n, struct sl
 	return p ? p->content : NULL;
 }
 
-static bool is_below(struct slice path, const char *folder)
+char *journal_moved(const struct journal *journal, int n, const char *path)
 {
-	size_t n = strlen(folder);
-
-	return slice_starts(path, folder) && (path.len == n || path.p[n] == '/');
+	if (n < 0 || n >= MOUNTS_MAX || !journal->mounts[n].moves)
+		return NULL;
+	return moves_find(journal->mounts[n].moves, path);
 }
 
-bool journal_moved(const struct journal *journal, int n, struct slice path, char **ret_path)
+bool journal_next_temporary(const struct journal *journal, int n, size_t *i, struct slice *ret_path)
 {
-	scoped_str struct str now = {0};
-	bool moved = false;
+	void *value;
 
-	str_add(&now, path.p, path.len);
-	for (size_t i = 0; i < journal->n_renames; i++) {
-		const struct rename *rn = &journal->renames[i];
-		char *next;
+	if (n < 0 || n >= MOUNTS_MAX || !journal->mounts[n].temporaries)
+		return false;
+	return map_next(journal->mounts[n].temporaries, i, ret_path, &value);
+}
 
-		if (rn->n != n || !is_below(str_slice(&now), rn->from))
-			continue;
-		next = mem_printf("%s%s", rn->to, now.p + strlen(rn->from));
-		str_reset(&now);
-		str_puts(&now, next);
-		free(next);
-		moved = true;
-	}
-	if (moved)
-		*ret_path = str_take(&now);
-	return moved;
+bool journal_is_temporary(const struct journal *journal, int n, struct slice path)
+{
+	return n >= 0 && n < MOUNTS_MAX && journal->mounts[n].temporaries &&
+	       map_find(journal->mounts[n].temporaries, path);
 }
 
 static int write_line(struct journal *journal, struct str *line)
@@ -290,7 +326,7 @@ int journal_add(
 	return write_line(journal, &line);
 }
 
-int journal_add_rename(struct journal *journal, int n, struct slice from, struct slice to)
+int journal_add_rename(struct journal *journal, int n, const char *from, const char *to)
 {
 	scoped_str struct str line = {0};
 	struct jsonw j = jsonw_to(&line);
@@ -298,10 +334,36 @@ int journal_add_rename(struct journal *journal, int n, struct slice from, struct
 	jsonw_object(&j);
 	jsonw_ktext(&j, "act", "renamed");
 	jsonw_kint(&j, "n", n);
-	jsonw_kslice(&j, "from", from);
-	jsonw_kslice(&j, "path", to);
+	jsonw_kslice(&j, "from", slice_of(from));
+	jsonw_kslice(&j, "path", slice_of(to));
 	jsonw_object_end(&j);
 	remember_rename(journal, n, from, to);
+	return write_line(journal, &line);
+}
+
+int journal_add_temporary(struct journal *journal, int n, const char *path)
+{
+	scoped_str struct str line = {0};
+	struct jsonw j = jsonw_to(&line);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "act", "temporary");
+	jsonw_kint(&j, "n", n);
+	jsonw_kslice(&j, "path", slice_of(path));
+	jsonw_object_end(&j);
+	remember_temporary(journal, n, slice_of(path));
+	return write_line(journal, &line);
+}
+
+int journal_add_tidy(struct journal *journal, int n)
+{
+	scoped_str struct str line = {0};
+	struct mount *m = find_mount(journal, n);
+
+	if (!m || map_len(m->temporaries) == 0)
+		return 0;
+	str_printf(&line, "{\"act\":\"tidy\",\"n\":%d}", n);
+	forget_temporaries(journal, n);
 	return write_line(journal, &line);
 }
 

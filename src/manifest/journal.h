@@ -38,14 +38,19 @@ const struct journal_entry *journal_find(
 	const struct journal *journal, int n, struct slice path, bool removed);
 /* What the host's file is known to hold, by whatever act; NULL where that is not known. */
 const char *journal_find_content(const struct journal *journal, int n, struct slice path);
-/* Where a path of the host folder is now, after the renames that were applied. Writes to *ret_path (which the caller
- * frees) and returns true where that is another place. */
-bool journal_moved(const struct journal *journal, int n, struct slice path, char **ret_path);
+/* Where a path of the host folder is now, after the renames that were applied; the caller frees it. NULL: at its place. */
+char *journal_moved(const struct journal *journal, int n, const char *path);
+/* What an apply that did not come to its end may have left of its temporary files: from *i = 0 on, until false. */
+bool journal_next_temporary(
+	const struct journal *journal, int n, size_t *i, struct slice *ret_path);
+bool journal_is_temporary(const struct journal *journal, int n, struct slice path);
 
 /* Each adds a line; sync it before the act it stands for, or before telling the user that it is done. */
 int journal_add(
 	struct journal *journal, int n, struct slice path, const struct journal_entry *entry);
-int journal_add_rename(struct journal *journal, int n, struct slice from, struct slice to);
+int journal_add_rename(struct journal *journal, int n, const char *from, const char *to);
+int journal_add_temporary(struct journal *journal, int n, const char *path);
+int journal_add_tidy(struct journal *journal, int n); /* none is left */
 int journal_sync(struct journal *journal);
 
 #endif

@@ -26,12 +26,11 @@ void scan_entry_hide(
 static char *find_applied(struct scan *scan, const char *at, const char *path)
 {
 	const struct journal *journal = scan->set->journal;
-	scoped_mem char *moved = NULL;
+	scoped_mem char *moved = journal_moved(journal, scan->layer->n, at);
 	const struct journal_entry *done;
 	struct stat st;
 
-	if (!journal_moved(journal, scan->layer->n, slice_of(at), &moved) ||
-		beneath_stat(scan->lower_fd, moved, &st) < 0)
+	if (!moved || beneath_stat(scan->lower_fd, moved, &st) < 0)
 		return NULL;
 	if (beneath_stat(scan->lower_fd, at, &st) < 0)
 		return take(&moved);

@@ -73,8 +73,10 @@ static const struct taken_case cases[] = {
 		"test \"$(cat a b | tr -d '\\n')\" = a2b2", 2},
 	{"the host changed it, forced", "echo a > a; echo b > b", "echo 1 >> a; rm b",
 		"echo 2 >> a; echo 2 >> b", "", true, false,
-		"done a: over what the host changed meanwhile\ndone b: over what the host changed "
-		"meanwhile\n",
+		"done a: over what the host changed meanwhile, sha256 "
+		"fa39ab7bea456781477b3697b4380ea256af38b0fe75aa3b0d477fc74be511be\ndone b: over "
+		"what the host changed meanwhile, sha256 "
+		"19793d5ded0529a285d3bf96d9fba0c6f01ce5619bcce3f8b8177b923272c70e\n",
 		"test \"$(cat a | tr -d '\\n')\" = a1; test ! -e b", 0},
 	{"the host added to a removed folder", "mkdir d; echo a > d/a", "rm -r d", "echo n > d/n",
 		"", false, false,
