@@ -71,7 +71,7 @@ static bool are_records_good(const struct snapshot *s)
 
 bool snapshot_check(void *bytes, size_t len, struct snapshot *ret)
 {
-	struct snapshot s = {.head = bytes, .len = len};
+	struct snapshot s = {.head = bytes, .len = len, .fd = -1};
 
 	if (len < sizeof(*s.head) || !is_head_good(s.head, len))
 		return false;
@@ -100,14 +100,14 @@ int snapshot_open(int dirfd, const char *name, bool writable, struct snapshot **
 		return -EPERM;
 	if (st.st_size < (off_t)sizeof(struct snapshot_head))
 		return -EBADMSG;
-	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED,
-		fd, 0);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED)
 		return -errno;
 	if (!snapshot_check(bytes, (size_t)st.st_size, &found)) {
 		munmap(bytes, (size_t)st.st_size);
 		return -EBADMSG;
 	}
+	found.fd = writable ? take_fd(&fd) : -1;
 	*ret_snapshot = mem_copy(&found, sizeof(found));
 	return 0;
 }
@@ -117,6 +117,7 @@ void snapshot_free(struct snapshot *snapshot)
 	if (!snapshot)
 		return;
 	munmap(snapshot->head, snapshot->len);
+	scoped_close(&snapshot->fd);
 	free(snapshot);
 }
 
@@ -199,9 +200,27 @@ bool snapshot_path(const struct snapshot *s, uint32_t i, struct str *out)
 	return true;
 }
 
-void snapshot_set_state(struct snapshot_record *record, uint32_t bits)
+static bool put(struct snapshot *s, uint32_t i, size_t offset, const void *p, size_t len)
 {
-	__atomic_fetch_or(&record->state, bits, __ATOMIC_RELEASE);
+	off_t at = (off_t)((const char *)&s->records[i] - (const char *)s->head) + (off_t)offset;
+
+	return pwrite(s->fd, p, len, at) == (ssize_t)len;
+}
+
+void snapshot_set_state(struct snapshot *s, uint32_t i, uint32_t state)
+{
+	(void)put(s, i, offsetof(struct snapshot_record, state), &state, sizeof(state));
+}
+
+void snapshot_set_hash(struct snapshot *s, uint32_t i, const unsigned char sha256[DIGEST_LEN],
+	const unsigned char attributes[DIGEST_LEN])
+{
+	uint32_t state = snapshot_state(&s->records[i]) | SNAPSHOT_HASHED;
+
+	/* The state goes last: whoever sees it sees the hash. */
+	if (put(s, i, offsetof(struct snapshot_record, sha256), sha256, DIGEST_LEN) &&
+		put(s, i, offsetof(struct snapshot_record, attributes), attributes, DIGEST_LEN))
+		snapshot_set_state(s, i, state);
 }
 
 /* ---- writing ---- */

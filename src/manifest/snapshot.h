@@ -21,13 +21,13 @@
 #include "util/str.h"
 
 #define SNAPSHOT_NONE        UINT32_MAX
-#define SNAPSHOT_RECORDS_MAX 20000000
+#define SNAPSHOT_RECORDS_MAX 4000000 /* 150 bytes each, twice while they are put together */
 
 /* record.state: bits, set once. */
 #define SNAPSHOT_HASHED   1u  /* sha256 and attributes are of the file with these stamps */
 #define SNAPSHOT_RACY     2u  /* too young for its stamps to tell a later write */
 #define SNAPSHOT_MISSED   4u  /* it was changed before it was read */
-#define SNAPSHOT_LEFT     8u  /* not read: too large, or of a folder that is only counted */
+#define SNAPSHOT_LEFT     8u  /* not read: too large, or it cannot be */
 #define SNAPSHOT_UNLISTED 16u /* a folder whose entries could not be had */
 
 struct snapshot_record {
@@ -58,9 +58,10 @@ struct snapshot {
 	uint32_t *slots;
 	const char *text;
 	size_t len;
+	int fd; /* to write hashes to; -1: only to be read */
 };
 
-/* Maps a file. -EBADMSG where it is none of ours, or cut. writable: hashes that are set go into the file. */
+/* Maps a file. -EBADMSG where it is none of ours, or cut. writable: hashes can be set. */
 int snapshot_open(int dirfd, const char *name, bool writable, struct snapshot **ret_snapshot);
 void snapshot_free(struct snapshot *snapshot);
 SCOPED_TYPE(snapshot)
@@ -79,7 +80,11 @@ static inline uint32_t snapshot_state(const struct snapshot_record *record)
 {
 	return __atomic_load_n(&record->state, __ATOMIC_ACQUIRE);
 }
-void snapshot_set_state(struct snapshot_record *record, uint32_t bits);
+/* Into the file, not through the mapping: on a full disk that would be the end of the process. What cannot be written is
+ * not known. */
+void snapshot_set_state(struct snapshot *snapshot, uint32_t i, uint32_t state);
+void snapshot_set_hash(struct snapshot *snapshot, uint32_t i,
+	const unsigned char sha256[DIGEST_LEN], const unsigned char attributes[DIGEST_LEN]);
 
 /* For those who make one: records, those of a folder in a row, and their text (its first byte is a NUL).
  * first and n_entries are filled in. Written beside and renamed over name. */

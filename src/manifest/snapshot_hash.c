@@ -85,31 +85,42 @@ static int open_file(struct hasher *h, const struct snapshot_record *r)
 	if (r->parent == SNAPSHOT_NONE)
 		return fcntl(h->all->root_fd, F_DUPFD_CLOEXEC, 0);
 	if (!enter(h, r->parent))
-		return -EISDIR;
+		return -EISDIR; /* not to be opened, or not there */
 	fd = beneath_open(h->folder_fd, name, OPEN_FLAGS | O_NOATIME);
 	return fd == -EPERM ? beneath_open(h->folder_fd, name, OPEN_FLAGS) : fd;
 }
 
-static void read_one(struct hasher *h, struct snapshot_record *r, int fd)
+static void add_state(struct hasher *h, uint32_t i, uint32_t bits)
 {
-	char sha256[DIGEST_HEX_SIZE], attributes[DIGEST_HEX_SIZE];
+	struct snapshot *s = h->all->snapshot;
+	uint32_t state = snapshot_state(&s->records[i]);
+
+	if ((state | bits) != state)
+		snapshot_set_state(s, i, state | bits);
+}
+
+static void read_one(struct hasher *h, uint32_t i, int fd)
+{
+	const struct snapshot_record *r = &h->all->snapshot->records[i];
+	unsigned char sha256[DIGEST_LEN], attributes[DIGEST_LEN] = {0};
+	char hex[DIGEST_HEX_SIZE], attributes_hex[DIGEST_HEX_SIZE];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || !is_stamped(r, &st)) {
-		snapshot_set_state(r, SNAPSHOT_MISSED);
+		add_state(h, i, SNAPSHOT_MISSED);
 		return;
 	}
-	if (content_hash(fd, &h->budget, sha256) < 0 || content_attributes(fd, attributes) < 0 ||
-		digest_from_hex(sha256, r->sha256) < 0) {
-		snapshot_set_state(r, SNAPSHOT_LEFT);
+	if (content_hash(fd, &h->budget, hex) < 0 || content_attributes(fd, attributes_hex) < 0 ||
+		digest_from_hex(hex, sha256) < 0) {
+		add_state(h, i, SNAPSHOT_LEFT);
 		return;
 	}
-	if (attributes[0])
-		(void)digest_from_hex(attributes, r->attributes); /* our own text */
+	if (attributes_hex[0])
+		(void)digest_from_hex(attributes_hex, attributes); /* our own text */
 	if (fstat(fd, &st) < 0 || !is_stamped(r, &st))
-		snapshot_set_state(r, SNAPSHOT_MISSED);
+		add_state(h, i, SNAPSHOT_MISSED);
 	else
-		snapshot_set_state(r, SNAPSHOT_HASHED);
+		snapshot_set_hash(h->all->snapshot, i, sha256, attributes);
 }
 
 static bool is_wanted(const struct hasher *h, const struct snapshot_record *r)
@@ -121,22 +132,23 @@ static bool is_wanted(const struct hasher *h, const struct snapshot_record *r)
 	return h->all->reach != SNAPSHOT_REACH_RACY || (state & SNAPSHOT_RACY);
 }
 
-static void take_one(struct hasher *h, struct snapshot_record *r)
+static void take_one(struct hasher *h, uint32_t i)
 {
+	const struct snapshot_record *r = &h->all->snapshot->records[i];
 	scoped_fd int fd = -1;
 
 	if (!is_wanted(h, r) || h->n_left == 0)
 		return;
 	h->n_left--;
 	if ((h->all->reach != SNAPSHOT_REACH_FULL && r->size > LARGE) || r->size > h->budget) {
-		snapshot_set_state(r, SNAPSHOT_LEFT);
+		add_state(h, i, SNAPSHOT_LEFT);
 		return;
 	}
 	fd = open_file(h, r);
-	if (fd < 0)
-		snapshot_set_state(r, fd == -EISDIR ? SNAPSHOT_LEFT : SNAPSHOT_MISSED);
-	else
-		read_one(h, r, fd);
+	if (fd >= 0)
+		read_one(h, i, fd);
+	else if (fd != -EISDIR)
+		add_state(h, i, SNAPSHOT_MISSED);
 }
 
 static void run(void *worker, struct pool_job *head)
@@ -148,7 +160,7 @@ static void run(void *worker, struct pool_job *head)
 	for (uint32_t i = job->from; i < job->to; i++) {
 		if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
 			break;
-		take_one(h, &h->all->snapshot->records[i]);
+		take_one(h, i);
 	}
 	free(job);
 }
@@ -198,11 +210,10 @@ void snapshot_hash(
 void snapshot_doubt_racy(struct snapshot *snapshot)
 {
 	for (uint32_t i = 0; i < snapshot->head->n_records; i++) {
-		struct snapshot_record *r = &snapshot->records[i];
+		uint32_t state = snapshot_state(&snapshot->records[i]);
 
-		if (!(snapshot_state(r) & SNAPSHOT_RACY))
-			continue;
-		__atomic_and_fetch(&r->state, ~SNAPSHOT_HASHED, __ATOMIC_RELEASE);
-		snapshot_set_state(r, SNAPSHOT_MISSED);
+		if (state & SNAPSHOT_RACY)
+			snapshot_set_state(
+				snapshot, i, (state & ~SNAPSHOT_HASHED) | SNAPSHOT_MISSED);
 	}
 }
