@@ -3,6 +3,7 @@
 #ifndef CLI_SANDBOX_ROOT_H
 #define CLI_SANDBOX_ROOT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cli/cli.h"
@@ -12,6 +13,7 @@
 struct sandbox_root {
 	char id[ID_SIZE];
 	int fd;           /* its root, O_PATH */
+	int pidfd;        /* readable once it has ended */
 	struct str cwd;   /* where a command starts: the first folder mounted, or /workspace */
 	uint32_t id_base; /* what the sandbox counts as 0, outside */
 };
@@ -24,5 +26,8 @@ void sandbox_root_done(struct sandbox_root *root);
 
 /* A folder by the sandbox's own path, links as they lead inside; -EXDEV for the kernel's own (proc, sys). Readable. */
 int sandbox_root_folder(const struct sandbox_root *root, const char *path, struct err *err);
+/* Whether something lies there that is no folder, not even by a link: 0, or -errno with a sentence. */
+int sandbox_root_check_file(const struct sandbox_root *root, const char *path, struct err *err);
+bool sandbox_root_has_ended(const struct sandbox_root *root);
 
 #endif

@@ -75,5 +75,6 @@ extern const struct verb verb_timeline;
 extern const struct verb verb_tree;
 extern const struct verb verb_verify;
 extern const struct verb verb_wake;
+extern const struct verb verb_watch_files;
 
 #endif

@@ -236,7 +236,7 @@ static int run_job(struct job *job, char **roots, size_t n, struct err *err)
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	const struct options *o = options;
-	struct job job = {.cli = cli, .o = o, .sandbox = {.fd = -1}};
+	struct job job = {.cli = cli, .o = o, .sandbox = {.fd = -1, .pidfd = -1}};
 	int r = o->host ? 0 : sandbox_root_open(cli, args[0], &job.sandbox, err);
 
 	if (r == 0)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,12 +14,12 @@
 
 #define PATH_STEP 4000 /* bytes of a path that one look-up takes: the kernel's limit is 4,096 */
 
-int beneath_open(int dirfd, const char *path, int flags)
+static int open_at(int dirfd, const char *path, int flags, bool is_across)
 {
 	struct open_how how = {
 		.flags = (unsigned long long)flags | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-	                   RESOLVE_NO_XDEV,
+	                   (is_across ? 0 : RESOLVE_NO_XDEV),
 	};
 	long fd;
 
@@ -28,16 +29,19 @@ int beneath_open(int dirfd, const char *path, int flags)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int beneath_open_folder(int root_fd, const char *path)
+int beneath_open(int dirfd, const char *path, int flags)
+{
+	return open_at(dirfd, path, flags, false);
+}
+
+static int open_folder(int root_fd, const char *path, bool is_across)
 {
 	scoped_fd int at = -1;
 
-	if (!*path)
-		return beneath_open(root_fd, ".", O_RDONLY | O_DIRECTORY);
 	while (strlen(path) > PATH_STEP) {
 		const char *end = memrchr(path, '/', PATH_STEP);
 		scoped_mem char *step = mem_copy(path, (size_t)(end - path));
-		int next = beneath_open(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY);
+		int next = open_at(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY, is_across);
 
 		if (next < 0)
 			return next;
@@ -45,7 +49,18 @@ int beneath_open_folder(int root_fd, const char *path)
 		at = next;
 		path = end + 1;
 	}
-	return beneath_open(at < 0 ? root_fd : at, path, O_RDONLY | O_DIRECTORY);
+	return open_at(
+		at < 0 ? root_fd : at, *path ? path : ".", O_RDONLY | O_DIRECTORY, is_across);
+}
+
+int beneath_open_folder(int root_fd, const char *path)
+{
+	return open_folder(root_fd, path, false);
+}
+
+int beneath_open_across(int root_fd, const char *path)
+{
+	return open_folder(root_fd, path, true);
 }
 
 int beneath_open_parent(int dirfd, const char *path, const char **ret_name)

@@ -9,6 +9,8 @@
 int beneath_open(int dirfd, const char *path, int flags);
 /* A folder to list, "" for dirfd itself; in steps where the path is longer than the kernel takes. */
 int beneath_open_folder(int root_fd, const char *path);
+/* The same, also beyond mounts. */
+int beneath_open_across(int root_fd, const char *path);
 /* Opens the folder that holds path; *ret_name points at the last part, in path. */
 int beneath_open_parent(int dirfd, const char *path, const char **ret_name);
 /* lstat(). */

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche watch-files: what changes below a folder of a living sandbox, as it changes. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/sandbox_root.h"
+#include "cli/verb.h"
+#include "manifest/manifest_words.h"
+#include "manifest/watch_line.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/path.h"
+
+#define AGAIN_MS 200 /* between two looks for a folder that is gone */
+#define TIME_AT  11  /* of the time of day in a time as text */
+#define TIME_LEN 12
+
+struct job {
+	const struct cli *cli;
+	struct sandbox_root sandbox;
+	struct str path;   /* as asked for, absolute */
+	struct str folder; /* it, or the one that holds it */
+	struct watch_line line;
+	struct watch *watch; /* NULL: what was asked for is not there */
+	struct str out;
+};
+
+/* ---- lines ---- */
+
+static void add_tail(
+	const struct watch_line *line, const struct watch_change *change, struct str *out)
+{
+	char owner[WATCH_OWNER_SIZE];
+
+	if (change->kind == WATCH_MODE) {
+		watch_line_owner(line, change, owner);
+		str_printf(out, "  %04o %s", change->mode & 07777U, owner);
+	} else if (S_ISREG(change->mode) && change->kind != WATCH_DELETED &&
+		   change->kind != WATCH_RENAMED) {
+		str_puts(out, "  ");
+		view_text_add_bytes(out, change->size);
+	} else if (!S_ISREG(change->mode) && change->kind != WATCH_OVERFLOW) {
+		str_printf(out, "  (%s)", manifest_type_word(change->mode));
+	}
+	if (change->entries > 0) {
+		str_puts(out, ", with ");
+		view_text_add_count(out, (int64_t)change->entries);
+		str_puts(out, " in it");
+	}
+	if (change->replaced)
+		str_puts(out, ", replaced");
+	if (change->is_writing)
+		str_puts(out, ", goes on");
+	if (change->reason)
+		str_printf(out, ": %s", change->reason);
+}
+
+static const char *color_of(enum watch_kind kind)
+{
+	static const char *const colors[WATCH_N_KINDS] = {
+		[WATCH_CREATED] = VIEW_GREEN,
+		[WATCH_DELETED] = VIEW_RED,
+		[WATCH_OVERFLOW] = VIEW_YELLOW,
+		[WATCH_UNWATCHED] = VIEW_YELLOW,
+	};
+
+	return colors[kind] ? colors[kind] : VIEW_BOLD;
+}
+
+static void add_text(const struct job *job, const struct watch_change *change, struct str *out)
+{
+	struct view_style style = cli_style(job->cli);
+	scoped_str struct str path = {0}, from = {0}, word = {0};
+	char at[CLOCK_TEXT_LEN];
+
+	clock_format(watch_line_at_ms(change), at);
+	watch_line_add_path(&job->line, change->path, &path);
+	watch_line_add_path(&job->line, change->from, &from);
+	str_printf(&word, "%-9s", watch_line_word(change->kind));
+	str_printf(out, "%.*s  ", TIME_LEN, at + TIME_AT);
+	view_text_add_color(out, &style, color_of(change->kind), str_slice(&word));
+	str_puts(out, "  ");
+	if (from.len > 0) {
+		log_add_escaped(out, str_slice(&from));
+		str_puts(out, " -> ");
+	}
+	log_add_escaped(out, str_slice(&path));
+	add_tail(&job->line, change, out);
+}
+
+static void on_change(void *arg, const struct watch_change *change)
+{
+	struct job *job = arg;
+
+	if (job->cli->json || job->cli->jsonl)
+		watch_line_write(&job->line, change, &job->out);
+	else
+		add_text(job, change, &job->out);
+	str_putc(&job->out, '\n');
+}
+
+static int flush(struct job *job, struct err *err)
+{
+	int r = job->out.len > 0 ? cli_print(&job->out, err) : 0;
+
+	str_reset(&job->out);
+	return r;
+}
+
+/* ---- what is watched ---- */
+
+/* A folder, or what lies at a name in one. The folder's descriptor. */
+static int open_target(struct job *job, const char **ret_only, struct err *err)
+{
+	const char *slash = strrchr(job->path.p, '/');
+	int fd = sandbox_root_folder(&job->sandbox, job->path.p, err), r;
+
+	*ret_only = NULL;
+	str_reset(&job->folder);
+	if (fd != -ENOTDIR) {
+		str_puts(&job->folder, job->path.p);
+		return fd;
+	}
+	r = sandbox_root_check_file(&job->sandbox, job->path.p, err);
+	if (r < 0)
+		return r;
+	str_add(&job->folder, job->path.p, slash > job->path.p ? (size_t)(slash - job->path.p) : 1);
+	*ret_only = slash + 1;
+	return sandbox_root_folder(&job->sandbox, job->folder.p, err);
+}
+
+static int start(struct job *job, bool is_again, struct err *err)
+{
+	struct watch_config config = {.tell_all = is_again, .tell = on_change, .arg = job};
+	scoped_fd int fd = open_target(job, &config.only, err);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	config.root_fd = fd;
+	job->line = (struct watch_line){.base = job->folder.p,
+		.id_base = job->sandbox.id_base,
+		.id_count = SANDBOX_ROOT_IDS};
+	r = watch_open(&config, &job->watch, err);
+	return r < 0 ? err_wrap(err, r, "'%s' of sandbox %s", job->path.p, job->sandbox.id) : 0;
+}
+
+/* What is not there may come: an error of looking for it says no more than that. */
+static int look_again(struct job *job, struct err *err)
+{
+	struct err why = {0};
+	int r = start(job, true, &why);
+
+	if (r == -ENOSPC || r == -EMFILE) {
+		*err = why;
+		return r;
+	}
+	return 0;
+}
+
+static int work(struct job *job, struct err *err)
+{
+	int r;
+
+	if (!job->watch)
+		return look_again(job, err);
+	r = watch_work(job->watch);
+	if (r < 0)
+		return err_set(err, r, "watch '%s': %m", job->path.p);
+	if (r == 1) {
+		watch_free(job->watch);
+		job->watch = NULL;
+	}
+	return 0;
+}
+
+/* ---- until the sandbox ends, or nobody reads any more ---- */
+
+static bool wait_for_more(struct job *job)
+{
+	struct pollfd p[] = {
+		{.fd = job->sandbox.pidfd, .events = POLLIN},
+		{.fd = STDOUT_FILENO}, /* told when its reader has gone */
+		{.fd = job->watch ? watch_fd(job->watch) : -1, .events = POLLIN},
+	};
+
+	(void)poll(p, 3, job->watch ? -1 : AGAIN_MS);
+	return !(p[0].revents & POLLIN) && !(p[1].revents & (POLLERR | POLLHUP));
+}
+
+static int follow(struct job *job, struct err *err)
+{
+	int r;
+
+	do {
+		r = work(job, err);
+		r = r < 0 ? r : flush(job, err);
+	} while (r == 0 && wait_for_more(job));
+	if (r < 0 || !sandbox_root_has_ended(&job->sandbox))
+		return r;
+	if (job->watch)
+		watch_finish(job->watch);
+	r = flush(job, err);
+	if (r == 0 && !job->cli->quiet)
+		log_warn("sandbox %s has ended", job->sandbox.id);
+	return r;
+}
+
+static int watch_path(struct job *job, const char *path, struct err *err)
+{
+	int r;
+
+	path_resolve(str_slice(&job->sandbox.cwd), slice_of(path), &job->path);
+	r = start(job, false, err);
+	if (r < 0)
+		return r;
+	if (!job->cli->quiet)
+		log_warn("watching %s of sandbox %s; Ctrl-C ends it", job->path.p, job->sandbox.id);
+	r = follow(job, err);
+	return r;
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct job job = {.cli = cli};
+	int r;
+
+	(void)options;
+	(void)n_args;
+	r = sandbox_root_open(cli, args[0], &job.sandbox, err);
+	if (r < 0)
+		return r;
+	r = watch_path(&job, args[1], err);
+	watch_free(job.watch);
+	sandbox_root_done(&job.sandbox);
+	str_done(&job.path);
+	str_done(&job.folder);
+	str_done(&job.out);
+	return r;
+}
+
+const struct verb verb_watch_files = {
+	.name = "watch-files",
+	.class = VERB_FILES,
+	.usage = "ID PATH",
+	.help = "what changes below a folder of a living sandbox, as it changes",
+	.text = "A line for each settled change, also while the sandbox is paused, until it ends. "
+		"docs/watch-files.md says what settled means. A relative PATH is below the folder "
+		"in which commands start.",
+	.min_args = 2,
+	.max_args = 2,
+	.run = run,
+};
