@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -175,9 +174,4 @@ def small_disk(tmp_path, run_dir):
 	subprocess.run(['mount', '-o', 'loop', image, mount], check=True)
 	(tmp_path / 'project').mkdir()
 	yield harness.Cloche(mount / 'state', run_dir, tmp_path / 'project')
-	for _ in range(50):
-		if subprocess.run(['umount', mount], check=False, capture_output=True).returncode == 0:
-			return
-		time.sleep(0.1)
-	subprocess.run(['umount', '-l', mount], check=False)
-	raise AssertionError('the disk is still in use')
+	harness.unmount_disk(mount)

@@ -344,3 +344,13 @@ def unmount_run_dir(run_dir):
 	if os.path.ismount(run_dir / 'bpf'):
 		subprocess.run(['umount', run_dir / 'bpf'], check=True)
 	shutil.rmtree(run_dir, ignore_errors=True)
+
+
+def unmount_disk(mount):
+	"""Of a disk of a test's own: what a supervisor still removes may hold it for a moment."""
+	for _ in range(50):
+		if subprocess.run(['umount', mount], check=False, capture_output=True).returncode == 0:
+			return
+		time.sleep(0.1)
+	subprocess.run(['umount', '-l', mount], check=False)
+	raise AssertionError('the disk is still in use')

@@ -5,7 +5,6 @@ import fcntl
 import os
 import struct
 import subprocess
-import time
 
 import pytest
 
@@ -36,12 +35,7 @@ def quota_disk(tmp_path, state, run_dir):
 	cloche = harness.Cloche(mount / 'state', run_dir, project)
 	yield cloche
 	cloche.check_clean()
-	for _ in range(50):
-		if subprocess.run(['umount', mount], check=False, capture_output=True).returncode == 0:
-			return
-		time.sleep(0.1)
-	subprocess.run(['umount', '-l', mount], check=False)
-	raise AssertionError('the disk is still in use')
+	harness.unmount_disk(mount)
 
 
 def project_of(path):
