@@ -16,6 +16,9 @@
 
 #include "sandbox/kmount.h"
 #include "sandbox/layer.h"
+#include "sandbox/mount_copy.h"
+#include "util/mem.h"
+#include "util/path.h"
 #include "util/scoped.h"
 
 #define NAME_LEN 16
@@ -91,8 +94,13 @@ void mounts_done(struct mounts *mounts)
 		hide_list_done(&mounts->entries[i].hide);
 		scoped_close(&mounts->entries[i].fd);
 		mounts->entries[i].fd = -1;
+		free(take(&mounts->entries[i].copy));
 	}
 	mounts->n = 0;
+	if (mounts->copies)
+		(void)path_remove_all(AT_FDCWD, mounts->copies); /* what stays, gc removes */
+	free(take(&mounts->copies));
+	free(take(&mounts->notice));
 }
 
 void mounts_close_plain(struct mounts *mounts)
@@ -143,6 +151,11 @@ static int map_userns(struct map_cache *cache, const struct mounts_entry *entry,
 	return fd;
 }
 
+static const char *source_of(const struct mounts_entry *entry)
+{
+	return entry->copy ? entry->copy : entry->spec->host;
+}
+
 static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns_fd,
 	const struct mounts_place *place, struct err *err)
 {
@@ -151,7 +164,7 @@ static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns
 	struct layer layer = {.dir_fd = changes_fd,
 		.over_fd = -1,
 		.prefix = prefix,
-		.lower = entry->spec->host,
+		.lower = source_of(entry),
 		.userns_fd = userns_fd,
 		.owner = place->base,
 		.mode = entry->mode,
@@ -162,21 +175,63 @@ static int open_cow(const struct mounts_entry *entry, int changes_fd, int userns
 	return r < 0 ? r : layer_open(&layer, err);
 }
 
-static int open_entry(
-	struct mounts_entry *entry, int changes_fd, struct map_cache *cache, struct err *err)
+static int open_by_mode(struct mounts_entry *entry, int changes_fd, int userns_fd,
+	const struct mounts_place *place, struct err *err)
 {
 	uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-	int userns_fd = map_userns(cache, entry, err);
 
-	if (userns_fd < 0)
-		return userns_fd;
 	if (entry->how == SPEC_MOUNT_COW)
-		entry->fd = open_cow(entry, changes_fd, userns_fd, cache->place, err);
+		entry->fd = open_cow(entry, changes_fd, userns_fd, place, err);
 	else
-		entry->fd = kmount_clone(entry->spec->host,
+		entry->fd = kmount_clone(source_of(entry),
 			attrs | (entry->how == SPEC_MOUNT_RO ? MOUNT_ATTR_RDONLY : 0), userns_fd,
 			err);
 	return entry->fd < 0 ? entry->fd : 0;
+}
+
+static int make_copy(struct mounts *mounts, struct mounts_entry *entry,
+	const struct mounts_place *place, struct err *err)
+{
+	struct mount_copy copy;
+	int r;
+
+	if (entry->how == SPEC_MOUNT_RW)
+		return err_set(err, -EINVAL,
+			"mount of '%s' rw: it lies on a filesystem whose ids cannot be mapped "
+			"(overlay, NFS, 9p; tmpfs before Linux 6.3): mount it ro or cow, which "
+			"show "
+			"a copy, or move it to a local disk filesystem",
+			entry->spec->host);
+	if (!mounts->copies)
+		mounts->copies = mem_dup(place->copies_dir);
+	r = mount_copy_make(
+		entry->spec->host, entry->is_folder, place->copies_dir, entry->number, &copy, err);
+	if (r < 0)
+		return r;
+	entry->copy = copy.path;
+	if (!mounts->notice)
+		mounts->notice = mem_printf("'%s' lies on a filesystem whose ids cannot be mapped: "
+					    "a copy of it is mounted "
+					    "(%zu entries, %llu MiB), in which nothing is seen of "
+					    "what changes on the host "
+					    "from now on",
+			entry->spec->host, copy.n_entries,
+			(unsigned long long)(copy.n_bytes >> 20));
+	return 0;
+}
+
+static int open_entry(struct mounts *mounts, struct mounts_entry *entry, int changes_fd,
+	struct map_cache *cache, struct err *err)
+{
+	int userns_fd = map_userns(cache, entry, err), r;
+
+	if (userns_fd < 0)
+		return userns_fd;
+	r = open_by_mode(entry, changes_fd, userns_fd, cache->place, err);
+	if (r != -EINVAL || !mount_copy_is_needed(entry->spec->host, userns_fd))
+		return r;
+	r = make_copy(mounts, entry, cache->place, err);
+	return r < 0 ? r : open_by_mode(entry, changes_fd, userns_fd, cache->place, err);
 }
 
 int mounts_open(struct mounts *mounts, const struct mounts_place *place, struct err *err)
@@ -192,7 +247,7 @@ int mounts_open(struct mounts *mounts, const struct mounts_place *place, struct 
 		if (mounts->entries[i].cow >= 0 && changes_fd < 0)
 			r = err_set(err, -ENOENT, "open '%s': %m", place->changes_dir);
 		else
-			r = open_entry(&mounts->entries[i], changes_fd, &cache, err);
+			r = open_entry(mounts, &mounts->entries[i], changes_fd, &cache, err);
 	}
 	for (size_t i = 0; i < cache.n; i++)
 		(void)close(cache.items[i].fd);

@@ -29,6 +29,7 @@ struct mounts_entry {
 	int cow; /* counts the cow mounts in the order they were asked for; -1 for others */
 	struct idmap uids, gids;
 	struct hide_list hide;
+	char *copy; /* what is mounted in the source's place; NULL: the source */
 	int fd;
 };
 
@@ -36,6 +37,8 @@ struct mounts {
 	struct mounts_entry entries[BOOT_MAX_MOUNTS]; /* folders before what lies in them */
 	size_t n;
 	bool has_rw;
+	char *copies; /* the folder of copies; NULL: none was made */
+	char *notice; /* a sentence that belongs in the record, or NULL */
 };
 
 /* Looks at the sources: owners, kinds, what is to be hidden. Nothing is made. */
@@ -44,6 +47,7 @@ void mounts_done(struct mounts *mounts);
 /* Where and for whom they are made. */
 struct mounts_place {
 	const char *changes_dir;
+	const char *copies_dir; /* where copies go, not there yet */
 	uint32_t base;
 	int plain_userns_fd; /* the sandbox's own, for maps like its own */
 	const struct lowers *lowers;

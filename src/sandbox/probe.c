@@ -15,6 +15,7 @@
 #include "sandbox/idrange.h"
 #include "sandbox/kmount.h"
 #include "sandbox/layer.h"
+#include "sandbox/mount_copy.h"
 #include "sandbox/quota.h"
 #include "sandbox/sandbox.h"
 #include "util/mem.h"
@@ -136,6 +137,11 @@ static void probe_root_idmap(struct sandbox_probe *probe, const struct host *hos
 static void probe_cwd_idmap(struct sandbox_probe *probe, const struct host *host)
 {
 	probe_idmap(probe, host, host->cwd);
+	if (!probe->ok && host->userns_fd >= 0 && mount_copy_is_needed(host->cwd, host->userns_fd))
+		(void)snprintf(probe->detail, sizeof(probe->detail),
+			"ids of '%.140s' cannot be mapped: mounted ro or cow it is a copy, rw is "
+			"refused",
+			host->cwd);
 }
 
 /* A real layer, made and removed. */

@@ -86,6 +86,17 @@ static void note_limits(struct sandbox *s)
 	}
 }
 
+static void note_copies(struct sandbox *s)
+{
+	char *before = s->notice;
+
+	if (!s->mounts.notice)
+		return;
+	s->notice =
+		before ? mem_printf("%s; %s", before, s->mounts.notice) : mem_dup(s->mounts.notice);
+	free(before);
+}
+
 /* Where a command starts that names no place: the first folder the user mounted, else the image's, else /workspace. */
 static void choose_cwd(struct sandbox *s, const struct spec *spec)
 {
@@ -266,7 +277,9 @@ static int make_first(struct sandbox *s, const struct sandbox_config *config, bo
 static int make_rest(
 	struct sandbox *s, const struct sandbox_config *config, int *fds, struct err *err)
 {
+	scoped_mem char *copies = mem_printf("%s/copies", config->dir);
 	const struct mounts_place place = {.changes_dir = config->changes_dir,
+		.copies_dir = copies,
 		.base = s->range.base,
 		.plain_userns_fd = s->ns.userns_fd,
 		.lowers = &s->lowers,
@@ -280,6 +293,7 @@ static int make_rest(
 			return fds[i];
 	}
 	r = mounts_open(&s->mounts, &place, err);
+	note_copies(s);
 	for (size_t i = 0; i < s->mounts.n; i++) {
 		const struct mounts_entry *entry = &s->mounts.entries[i];
 

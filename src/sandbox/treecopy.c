@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/mem.h"
 #include "util/scoped.h"
 
 #define MAX_DEPTH   64
@@ -41,7 +42,15 @@ static int copy_bytes(int from, int to, off_t len)
 	return 0;
 }
 
-static int copy_file(struct place at, const char *name, const struct stat *st)
+/* What was told of the file is of another one where it was replaced meanwhile. */
+static int count_bytes(struct treecopy *copy, const struct stat *st)
+{
+	copy->n_bytes += (uint64_t)st->st_blocks * 512;
+	return copy->max_bytes > 0 && copy->n_bytes > copy->max_bytes ? -E2BIG : 0;
+}
+
+static int copy_file(
+	struct treecopy *copy, struct place at, const char *name, const struct stat *st)
 {
 	const struct timespec times[2] = {st->st_mtim, st->st_mtim};
 	scoped_fd int from = openat(at.from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
@@ -50,6 +59,9 @@ static int copy_file(struct place at, const char *name, const struct stat *st)
 
 	if (from < 0)
 		return errno == ENOENT ? 0 : -errno;
+	r = count_bytes(copy, st);
+	if (r < 0)
+		return r;
 	to = openat(at.to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (to < 0)
 		return -errno;
@@ -110,15 +122,15 @@ static int copy_entry(struct treecopy *copy, struct place at, const char *name)
 
 	if (is_skipped(copy, at.path->p) || fstatat(at.from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	if (++copy->n_entries > MAX_ENTRIES)
+	if (++copy->n_entries > (copy->max_entries ? copy->max_entries : MAX_ENTRIES))
 		return -E2BIG;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFLNK:
 		return copy_link(at, name, &st);
 	case S_IFREG:
-		return st.st_mode & S_IROTH ? copy_file(at, name, &st) : 0;
+		return copy->is_whole || st.st_mode & S_IROTH ? copy_file(copy, at, name, &st) : 0;
 	case S_IFDIR:
-		return (st.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH)
+		return copy->is_whole || (st.st_mode & (S_IROTH | S_IXOTH)) == (S_IROTH | S_IXOTH)
 		               ? copy_subfolder(copy, at, name, &st)
 		               : 0;
 	default:
@@ -163,5 +175,24 @@ int treecopy_run(struct treecopy *copy, const char *from, const char *to, struct
 	str_reserve(&path, LINK_MAX);
 	path.p[0] = '\0';
 	r = copy_folder(copy, (struct place){.from = from_fd, .to = to_fd, .path = &path});
+	return r < 0 ? err_set(err, r, "copy '%s' to '%s': %m", from, to) : 0;
+}
+
+int treecopy_file(
+	struct treecopy *copy, const char *from, const char *to, const char *name, struct err *err)
+{
+	scoped_mem char *folder = mem_dup(from);
+	char *slash = strrchr(folder, '/');
+	scoped_fd int to_fd = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from_fd = -1;
+	struct stat st;
+	int r;
+
+	*slash++ = '\0';
+	from_fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from_fd < 0 || to_fd < 0 || fstatat(from_fd, slash, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_set(err, -errno, "copy '%s' to '%s': %m", from, to);
+	r = copy_file(copy, (struct place){.from = from_fd, .to = to_fd}, slash, &st);
+	if (r == 0 && strcmp(slash, name) != 0 && renameat(to_fd, slash, to_fd, name) < 0)
+		r = -errno;
 	return r < 0 ? err_set(err, r, "copy '%s' to '%s': %m", from, to) : 0;
 }

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "spec/spec.h"
 #include "spec/spec_parse.h"
@@ -25,7 +27,7 @@
 #define MOUNTS_MAX    (16u << 20) /* of /proc/self/mountinfo */
 
 /* Folders of the host that are Cloche's: nothing inside may see them. */
-enum { OWN_STATE, OWN_RUN, OWN_N };
+enum { OWN_STATE, OWN_RUN, OWN_USUAL_STATE, OWN_USUAL_RUN, OWN_N };
 struct own {
 	const char *dirs[OWN_N];
 	struct str places[OWN_N]; /* see find_place() */
@@ -213,6 +215,20 @@ static bool is_kernel_place(const char *host)
 	return false;
 }
 
+/* The same by another name: a file system that is the kernel's, wherever it is mounted. */
+static bool is_kernel_filesystem(const char *host)
+{
+	static const unsigned long kinds[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC,
+		CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, BPF_FS_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
+		SECURITYFS_MAGIC, SELINUX_MAGIC, EFIVARFS_MAGIC, NSFS_MAGIC, BINFMTFS_MAGIC};
+	struct statfs fs;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (statfs(host, &fs) == 0 && (unsigned long)fs.f_type == kinds[i])
+			return true;
+	return false;
+}
+
 static int check_mount(const struct spec_mount *m, const struct own *own, struct err *err)
 {
 	const char *shown;
@@ -222,7 +238,11 @@ static int check_mount(const struct spec_mount *m, const struct own *own, struct
 		return err_set(err, -EINVAL, "mount of '%s': want an absolute path", m->host);
 	if (stat(m->host, &st) < 0)
 		return err_set(err, -errno, "mount of '%s': %m", m->host);
-	if (is_kernel_place(m->host))
+	if (strcmp(m->host, "/") == 0)
+		return err_set(err, -EINVAL,
+			"mount of '/': that is the whole host, name the folders that are to be "
+			"shown");
+	if (is_kernel_place(m->host) || is_kernel_filesystem(m->host))
 		return err_set(err, -EINVAL,
 			"mount of '%s': the host's /proc, /sys and /dev stay outside", m->host);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
@@ -276,7 +296,11 @@ int spec_check(const struct spec *spec, const char *state_dir, const char *run_d
 	scoped_mem char *state = realpath(state_dir, NULL), *run = realpath(run_dir, NULL);
 	/* Not made yet: nothing to hide behind a link. */
 	struct own own = {
-		.dirs = {[OWN_STATE] = state ? state : state_dir, [OWN_RUN] = run ? run : run_dir}};
+		.dirs = {[OWN_STATE] = state ? state : state_dir,
+			[OWN_RUN] = run ? run : run_dir,
+			/* of the host's other sandboxes, where this one has folders apart */
+			[OWN_USUAL_STATE] = "/var/lib/cloche",
+			[OWN_USUAL_RUN] = "/run/cloche"}};
 	int r;
 
 	r = check_texts(spec, err);

@@ -16,6 +16,10 @@ static const struct {
 		"perf and BPF were refused: use them outside, on the sandbox's processes"},
 	[HINT_OLD_ABI] = {"only 64-bit system calls are taken",
 		"a 32-bit or x32 program was refused: use a 64-bit build of it"},
+	[HINT_MOUNTED_FILE] = {"what is mounted cannot be renamed or replaced",
+		"a program saves by writing a new file and renaming it, which a single mounted "
+		"file "
+		"does not take: mount the folder that the file lies in"},
 };
 
 static const struct {
@@ -36,8 +40,16 @@ static const struct {
 	{"unshare", HINT_INNER_SANDBOX},
 };
 
+static bool is_rename(const struct event *ev)
+{
+	return ev->kind == EVENT_FILE_RENAME || ev->kind == EVENT_MOUNT_RENAME;
+}
+
 int hint_find(const struct event *refused)
 {
+	if (is_rename(refused))
+		return event_has(refused, result) && refused->result == EBUSY ? HINT_MOUNTED_FILE
+		                                                              : -ENOENT;
 	if (slice_starts(refused->call, "i386:") || slice_starts(refused->call, "x32:"))
 		return HINT_OLD_ABI;
 	if (event_has(refused, result) && refused->result == ENOSYS)

@@ -76,7 +76,8 @@ static void emit(struct event_sink *sink, struct event *ev)
 	struct recorder *recorder = (struct recorder *)sink;
 
 	keep(recorder, ev);
-	if (ev->kind == EVENT_SANDBOX_REFUSED)
+	if (ev->kind == EVENT_SANDBOX_REFUSED || ev->kind == EVENT_FILE_RENAME ||
+		ev->kind == EVENT_MOUNT_RENAME)
 		advise(recorder, ev);
 	else if (ev->kind == EVENT_NET_REFUSED)
 		refused_hosts_add(recorder->refused, ev);

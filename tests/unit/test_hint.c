@@ -38,6 +38,20 @@ static void test_kinds(void **state)
 	(void)state;
 }
 
+static void test_rename(void **state)
+{
+	struct event ev = {.kind = EVENT_FILE_RENAME};
+
+	assert_int_equal(hint_find(&ev), -ENOENT);
+	event_set(&ev, result, EXDEV);
+	assert_int_equal(hint_find(&ev), -ENOENT);
+	event_set(&ev, result, EBUSY);
+	assert_int_equal(hint_find(&ev), HINT_MOUNTED_FILE);
+	ev.kind = EVENT_MOUNT_RENAME;
+	assert_int_equal(hint_find(&ev), HINT_MOUNTED_FILE);
+	(void)state;
+}
+
 static void test_event(void **state)
 {
 	const struct event refused = {.kind = EVENT_SANDBOX_REFUSED,
@@ -65,6 +79,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_event),
 	};
 

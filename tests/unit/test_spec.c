@@ -443,6 +443,14 @@ static const struct check_case check_cases[] = {
 		.guest = "/w",
 		.why = "mount of '/sys': the host's /proc, /sys and /dev stay outside"},
 	{.host = "/dev/shm", .guest = "/w"},
+	{.host = "/",
+		.guest = "/w",
+		.why = "mount of '/': that is the whole host, name the folders that are to be "
+		       "shown"},
+	{.host = "/var/lib",
+		.guest = "/w",
+		.why = "mount of '/var/lib' would show Cloche's own state in /var/lib/cloche "
+		       "inside: mount a folder apart from it"},
 	{.host = "@/src", .guest = "/", .why = "mount at '/': that place is the sandbox's own"},
 	{.host = "@/src",
 		.guest = "/proc/x",
