@@ -10,7 +10,7 @@
 #include "util/scoped.h"
 #include "util/slice.h"
 
-#define FILE_TOUCHED_MAX 1000000 /* paths */
+#define FILE_TOUCHED_MAX 200000 /* paths */
 
 enum file_touch {
 	FILE_TOUCH_NONE,

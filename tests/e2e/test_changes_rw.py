@@ -148,6 +148,27 @@ def test_a_write_through_a_mapping_is_found(cloche, tree, tmp_path, where):
 			subprocess.run(['umount', folder], check=True)
 
 
+def test_full_finds_what_left_no_stamp_and_nobody_saw(tmp_path, cloche, sandbox):
+	folder = tmp_path / 'memory'
+	folder.mkdir()
+	subprocess.run(['mount', '-t', 'tmpfs', 'none', folder], check=True)
+	try:
+		(folder / 'big').write_bytes(b'.' * 8192)
+		os.utime(folder / 'big', (1, 1))
+		time.sleep(0.1)  # older than a tick of the clock of files: else it is read in any case
+		box = sandbox('--no-trace', '--full', *rw(folder)[:2])
+		stamp = (folder / 'big').stat().st_ctime_ns
+		assert box.py(MAPPED.replace("'big'", f"'{folder}/big'")).code == 0
+		if (folder / 'big').stat().st_ctime_ns == stamp:  # as the kernel has it
+			assert told(part_of(box.record.changes(), folder)) == set()
+		full = json.loads(cloche.call('changes', '--json', '--full', box.id).out)
+		assert told(part_of(full, folder)) == {('changed', 'big')}
+		assert box.remove().code == 0
+		assert told(part_of(box.record.changes(), folder)) == {('changed', 'big')}  # --full: the end reads all, too
+	finally:
+		subprocess.run(['umount', '-l', folder], check=True)
+
+
 def test_who_made_each_change_is_named(cloche, tree):
 	done = run(cloche, tree, 'echo new > edit; cp keep copy; echo x > t; mv t into')
 	part = part_of(done.record.changes(), tree)
