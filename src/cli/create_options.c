@@ -264,6 +264,9 @@ int create_options_finish(struct create_options *o, const struct cli *cli, struc
 
 	if (r == 0)
 		r = resolve_early_mounts(o, err);
+	/* Once before much is unpacked, and once when all is known. */
+	if (r == 0 && o->spec->image)
+		r = spec_check(o->spec, cli->state_dir, cli->run_dir, err);
 	if (r == 0)
 		r = image_choice_resolve(&o->image, o->spec, cli, err);
 	if (r == 0) {

@@ -233,6 +233,8 @@ def test_names_that_are_none(cloche):
 			('oci:', 'want PATH'), ('/dev/null', 'neither a file nor a folder'), ('docker://$(id)', 'no name of a registry')):
 		done = cloche.call('run', '--image', name, '--', '/bin/true')
 		assert done.code == 125 and says in done.err, (name, done)
+	done = cloche.call('run', '--image', './nosuch', '-m', '/nosuchfolder:/x:ro', '--', '/bin/true')
+	assert done.code in (2, 125) and '/nosuchfolder' in done.err, done
 	done = cloche.call('run', '--image', './x', '--rootfs', '/', '--', '/bin/true')
 	assert done.code == 125 and 'exclude each other' in done.err, done
 
