@@ -207,10 +207,6 @@ int image_choice_resolve(
 
 	if (!spec->image)
 		return 0;
-	if (spec->rootfs)
-		return err_set(err, -EINVAL,
-			"options '--image' and '--rootfs' exclude each other: a root is made of "
-			"one");
 	r = lock_layers(choice, cli, err);
 	if (r == 0)
 		r = start(choice, spec, cli, &answer, err);

@@ -58,6 +58,7 @@ static const int allowed[] = {
 	__NR_getrandom,
 	__NR_rt_sigprocmask,
 	__NR_rt_sigreturn,
+	__NR_sigaltstack,
 	__NR_getpid,
 	__NR_gettid,
 	__NR_tgkill, /* abort(): there is nobody else in its namespace */

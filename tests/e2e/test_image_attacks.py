@@ -236,7 +236,7 @@ def test_names_that_are_none(cloche):
 	done = cloche.call('run', '--image', './nosuch', '-m', '/nosuchfolder:/x:ro', '--', '/bin/true')
 	assert done.code in (2, 125) and '/nosuchfolder' in done.err, done
 	done = cloche.call('run', '--image', './x', '--rootfs', '/', '--', '/bin/true')
-	assert done.code == 125 and 'exclude each other' in done.err, done
+	assert done.code == 125 and 'leave out --image or --rootfs' in done.err, done
 
 
 def test_folder_that_is_no_image(cloche, tmp_path):
