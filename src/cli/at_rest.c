@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "cli/freeze.h"
 #include "cli/records.h"
 #include "control/client.h"
 #include "launcher/launch.h"
@@ -66,7 +67,7 @@ int at_rest_open(const struct cli *cli, const char *name, struct at_rest *at, st
 	r = rest_read(at->dir, &at->rest, err);
 	if (r == -ENOENT || (r == 0 && at->rest->is_wanted_gone))
 		return refuse(cli, at->id, err); /* another was faster */
-	return r;
+	return r < 0 ? r : freeze_settle(cli, at, err);
 }
 
 void at_rest_done(struct at_rest *at)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #include "cli/agent_profile.h"
-#include "cli/network_options.h"
+#include "cli/network_sets.h"
+#include "cli/secret_values.h"
 #include "spec/spec_parse.h"
 #include "util/fdio.h"
 #include "util/mem.h"
@@ -258,7 +259,7 @@ static const char *program_of(const struct create_options *o)
 	return entrypoint->n ? entrypoint->items[0] : cmd->n ? cmd->items[0] : NULL;
 }
 
-int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
+int create_options_shape(struct create_options *o, const struct cli *cli, struct err *err)
 {
 	int r = cli_need_root(err);
 
@@ -269,12 +270,19 @@ int create_options_finish(struct create_options *o, const struct cli *cli, struc
 		r = spec_check(o->spec, cli->state_dir, cli->run_dir, err);
 	if (r == 0)
 		r = image_choice_resolve(&o->image, o->spec, cli, err);
-	if (r == 0) {
-		spec_network_settle(&o->spec->network);
-		r = agent_profile_apply(o->spec, o->agent, program_of(o), cli, err);
-	}
+	if (r < 0)
+		return r;
+	spec_network_settle(&o->spec->network);
+	r = agent_profile_apply(o->spec, o->agent, program_of(o), cli, err);
+	return r < 0 ? r : network_sets_open(&o->spec->network, cli, err);
+}
+
+int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
+{
+	int r = create_options_shape(o, cli, err);
+
 	if (r == 0)
-		r = network_options_finish(o, cli, err);
+		r = secret_values_fill(&o->spec->network, &o->secret_files, err);
 	if (r < 0)
 		return r;
 	o->spec->owner_uid = cli->uid;

@@ -20,6 +20,9 @@ struct create_options {
 void create_options_init(struct create_options *o);
 void create_options_done(struct create_options *o);
 
+/* The first part of what is left to do after parsing, for a spec that is only laid over another: paths of a spec file,
+ * the agent's profile, sets of rules. */
+int create_options_shape(struct create_options *o, const struct cli *cli, struct err *err);
 /* What is left to do after parsing: owner, paths of a spec file, then spec_check(). */
 int create_options_finish(struct create_options *o, const struct cli *cli, struct err *err);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/network_options.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
+#include "cli/create_options.h"
 #include "cli/network_sets.h"
 #include "cli/secret_values.h"
 #include "spec/spec_network_parse.h"
@@ -180,11 +180,3 @@ const struct option network_options[] = {
 		.set = set_secret_file},
 	{NULL},
 };
-
-int network_options_finish(struct create_options *o, const struct cli *cli, struct err *err)
-{
-	struct spec_network *net = &o->spec->network;
-	int r = network_sets_open(net, cli, err);
-
-	return r < 0 ? r : secret_values_fill(net, &o->secret_files, err);
-}

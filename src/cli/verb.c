@@ -15,6 +15,7 @@ const struct verb *const verb_table[] = {
 	&verb_net_rules,
 	&verb_suspend,
 	&verb_resume,
+	&verb_fork,
 	&verb_stop,
 	&verb_rm,
 	&verb_show,
@@ -45,7 +46,6 @@ const struct verb *const verb_table[] = {
 static const struct {
 	const char *name, *part;
 } later[] = {
-	{"fork", "suspend and fork"},
 	{"watch", "live rows; `cloche log --follow` and `cloche events --follow` are there"},
 	{"import", "portable records"},
 	{"blame", "manifests"},

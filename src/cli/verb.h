@@ -56,6 +56,7 @@ extern const struct verb verb_events;
 extern const struct verb verb_exec;
 extern const struct verb verb_export;
 extern const struct verb verb_files;
+extern const struct verb verb_fork;
 extern const struct verb verb_gc;
 extern const struct verb verb_inspect;
 extern const struct verb verb_log;

@@ -90,7 +90,7 @@ static int apply_roots(const struct cli *cli, const struct apply_verb_options *o
 		const struct apply_options options = {.paths = (const char *const *)paths[i].paths,
 			.n_paths = paths[i].n,
 			.force = o->force,
-			.is_live = pending->is_live,
+			.is_live = pending->stays,
 			.stop = &is_stopped};
 
 		if (paths[i].is_meant)

@@ -5,11 +5,23 @@
 #include <stdio.h>
 
 #include "cli/image_choice.h"
+#include "cli/layers.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "util/scoped.h"
+
+static void tell(const struct cli *cli, int n_mended, int n_layers)
+{
+	if (cli->json)
+		printf("{\"mended\":%d,\"layers\":%d}\n", n_mended, n_layers);
+	else if (!cli->quiet)
+		printf("%d sandbox%s mended\n", n_mended, n_mended == 1 ? "" : "es");
+	if (n_layers > 0 && !cli->json && !cli->quiet)
+		printf("%d layer%s removed that nothing uses\n", n_layers,
+			n_layers == 1 ? "" : "s");
+}
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
@@ -21,12 +33,11 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		removed != -ENOTEMPTY) /* a sandbox that ends meanwhile adds to it */
 		r = err_set(err, removed, "remove '%s': %m", trash);
 	cleaned = r < 0 ? r : image_choice_clean(cli, err);
-	if (cleaned < 0)
-		return cleaned;
-	if (cli->json)
-		printf("{\"mended\":%d}\n", r);
-	else if (!cli->quiet)
-		printf("%d sandbox%s mended\n", r, r == 1 ? "" : "es");
+	if (cleaned >= 0)
+		removed = layers_collect(cli->state_dir, err);
+	if (cleaned < 0 || removed < 0)
+		return cleaned < 0 ? cleaned : removed;
+	tell(cli, r, removed);
 	return 0;
 }
 

@@ -98,6 +98,8 @@ static void add_json(struct str *out, const struct sandbox_state *s)
 	jsonw_ktext(&j, "name", sandbox_state_spec(s, "name"));
 	jsonw_ktext(&j, "state", s->state);
 	jsonw_ktext(&j, "created_at", sandbox_state_meta(s, "created_at"));
+	if (sandbox_state_spec(s, "forked_from"))
+		jsonw_ktext(&j, "forked_from", sandbox_state_spec(s, "forked_from"));
 	jsonw_ktext(&j, "task", sandbox_state_spec(s, "task"));
 	jsonw_key(&j, "labels");
 	jsonw_raw(&j, slice_of(labels ? labels : "{}"));

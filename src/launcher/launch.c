@@ -225,6 +225,34 @@ static void remove_folders(const char *state_dir, const char *id)
 	(void)path_remove_all(AT_FDCWD, sandbox);
 }
 
+/* The name is that of the folder that holds the tree. */
+static void add_layer_name(struct str *out, const char *dir)
+{
+	const char *end = strrchr(dir, '/'), *start = end;
+
+	while (start > dir && start[-1] != '/')
+		start--;
+	str_add(out, start, (size_t)(end - start));
+	str_putc(out, '\n');
+}
+
+static int write_layers(
+	const char *state_dir, const char *id, const struct spec *spec, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/sandboxes/%s/" LAUNCH_LAYERS, state_dir, id);
+	scoped_str struct str text = {0};
+	scoped_fd int fd = -1;
+	int r;
+
+	if (spec->n_lowers == 0)
+		return 0;
+	for (size_t i = 0; i < spec->n_lowers; i++)
+		add_layer_name(&text, spec->lowers[i].dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : fdio_write_all(fd, text.p, text.len);
+	return r < 0 ? err_set(err, r, "write '%s': %m", path) : 0;
+}
+
 /* launch->id is set; its folders are there, and locked. */
 static int start_in(struct start *start, struct launch *launch, struct err *err)
 {
@@ -254,6 +282,8 @@ int launch_start(const char *state_dir, const char *run_dir, const struct spec *
 
 	id_new("sb", launch.id);
 	r = start.lock = make_folders(state_dir, launch.id, err);
+	if (r >= 0)
+		r = write_layers(state_dir, launch.id, spec, err);
 	if (r >= 0)
 		r = start_in(&start, &launch, err);
 	scoped_close(&start.lock);

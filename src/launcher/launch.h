@@ -16,6 +16,9 @@ struct launch {
 	pid_t pid;   /* our child */
 };
 
+/* In a sandbox's folder: names of the shared layers that it lies over, a line each, from before it is made. */
+#define LAUNCH_LAYERS "layers"
+
 /* In a state that launch_make_state() has made. Does not wait for the sandbox. The caller owns both descriptors
  * and waits for pid when its side of control_fd has ended. */
 int launch_start(const char *state_dir, const char *run_dir, const struct spec *spec,

@@ -100,9 +100,6 @@ static int apply_open(struct apply *a, struct err *err)
 
 	if (r < 0)
 		return r;
-	a->upper_fd = open(a->layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (a->upper_fd < 0)
-		return err_set(err, -errno, "open '%s': %m", a->layer->upper);
 	a->lower_fd = lower_open(a->layer->lower);
 	if (a->lower_fd < 0)
 		return err_set(err, a->lower_fd, "open '%s': %m", a->layer->lower);
@@ -113,7 +110,6 @@ static void apply_done(struct apply *a)
 {
 	apply_plan_free(a->items, a->changes->n_items);
 	host_folder_free(a->host);
-	scoped_close(&a->upper_fd);
 	scoped_close(&a->lower_fd);
 	map_free(a->new_folders);
 	map_free(a->removals);
@@ -158,7 +154,6 @@ int apply_changes(struct change_set *set, const struct changes *changes,
 		.changes = changes,
 		.layer = changes->layer,
 		.options = options,
-		.upper_fd = -1,
 		.lower_fd = -1,
 		.moves = moves_new()};
 	int r;

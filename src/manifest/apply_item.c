@@ -27,10 +27,11 @@ static int open_data(const struct apply *a, size_t i)
 
 	if (a->items[i].data_fd >= 0)
 		return dup(a->items[i].data_fd);
-	at = c->data ? apply_work_now_at(a, c->data) : NULL;
-	fd = beneath_open(c->data ? a->lower_fd : a->upper_fd, at ? at : c->path,
-		O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-	return fd == -ENOENT && c->data ? -ESTALE : fd;
+	if (!c->data)
+		return changes_open_stored(a->layer, c, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	at = apply_work_now_at(a, c->data);
+	fd = beneath_open(a->lower_fd, at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	return fd == -ENOENT ? -ESTALE : fd;
 }
 
 /* Makes the new folders that a path lies in. */
@@ -98,7 +99,7 @@ int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *l
 {
 	const struct change *c = &a->changes->items[i];
 	scoped_fd int data = open_data(a, i);
-	scoped_fd int own = beneath_open(a->upper_fd, c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	scoped_fd int own = changes_open_own(a->layer, c, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	struct host_folder_source source = {.data = data, .attributes = own, .mode = c->after.mode};
 	struct host_folder_seen seen;
 	struct stat st;

@@ -15,9 +15,15 @@ typedef int apply_act(struct apply *a, size_t i);
 static int make_whole(const struct apply *a, const struct change *c, int *ret_fd)
 {
 	scoped_fd int data = beneath_open(a->lower_fd, c->data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-	scoped_fd int own = beneath_open(a->upper_fd, c->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+	scoped_fd int own = -1;
 	int r;
 
+	/* A shared layer is left as it is: that the data is open is enough until it is written. */
+	if (data >= 0 && c->own_layer > 0) {
+		*ret_fd = take_fd(&data);
+		return 0;
+	}
+	own = changes_open_own(a->layer, c, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
 	if (data < 0 || own < 0)
 		return data < 0 ? data : own;
 	r = upper_make_whole(own, data);

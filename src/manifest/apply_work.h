@@ -17,7 +17,7 @@ struct apply {
 	const struct apply_options *options;
 	struct apply_item *items;
 	struct host_folder *host;
-	int upper_fd, lower_fd;
+	int lower_fd;
 	struct map *new_folders; /* path to its place in the list, counted from 1 */
 	struct map *removals;    /* likewise, of what was taken away */
 	struct moves *moves;     /* renames that were done: later paths are found by them */

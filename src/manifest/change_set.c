@@ -44,6 +44,9 @@ static void layer_done(struct change_layer *layer)
 	free(layer->guest);
 	free(layer->lower);
 	free(layer->upper);
+	for (size_t i = 0; i < layer->n_stack + layer->n_below; i++)
+		free(layer->stack[i].dir);
+	free(layer->stack);
 }
 
 void change_set_free(struct change_set *set)
@@ -108,6 +111,39 @@ static int read_owner(
 	return 0;
 }
 
+static bool get_stack(const json_t *lowers, struct change_layer *layer)
+{
+	const json_t *object;
+	size_t i;
+
+	json_array_foreach(lowers, i, object)
+	{
+		struct change_shared shared = {.dir = get_bytes(object, "dir")};
+
+		layer->stack = mem_grow(layer->stack, layer->n_stack + 1, sizeof(*layer->stack));
+		layer->stack[layer->n_stack++] = shared;
+		if (!shared.dir || shared.dir[0] != '/' || layer->n_stack > CHANGE_SET_STACK_MAX ||
+			!get_id(json_object_get(object, "base"),
+				&layer->stack[layer->n_stack - 1].base))
+			return false;
+	}
+	return true;
+}
+
+/* Of an image's root the image's own layers lie below, and what sandboxes left over them is in the stack. */
+static void part_image(struct change_layer *layer)
+{
+	while (layer->n_stack > 0) {
+		const struct change_shared *last = &layer->stack[layer->n_stack - 1];
+
+		if (layer->n_below > 0 && !strstr(last->dir, "/layers/sha256-"))
+			break;
+		layer->below_base = last->base;
+		layer->n_stack--;
+		layer->n_below++;
+	}
+}
+
 static int add_layer(struct change_set *set, const json_t *object, const char *lower_key, int n)
 {
 	struct change_layer *layer;
@@ -121,9 +157,10 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 		.n = n, .counted = json_is_true(json_object_get(object, "counted"))};
 	layer->guest = get_bytes(object, "guest");
 	layer->lower = get_bytes(object, lower_key);
-	if (!layer->lower) /* an image's: nothing lies below its layers */
-		layer->lower =
-			get_bytes(json_array_get(json_object_get(object, "lowers"), 0), "dir");
+	if (!get_stack(json_object_get(object, "lowers"), layer))
+		return -EBADMSG;
+	if (!layer->lower)
+		part_image(layer);
 	upper = get_bytes(object, "upper");
 	if (upper && upper[0] != '/') {
 		layer->upper = mem_printf("%s/%s", set->dir, upper);
@@ -131,8 +168,8 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 	} else {
 		layer->upper = upper;
 	}
-	if (!layer->guest || !layer->lower || !layer->upper || layer->guest[0] != '/' ||
-		layer->lower[0] != '/')
+	if (!layer->guest || !layer->upper || layer->guest[0] != '/' ||
+		(layer->lower ? layer->lower[0] != '/' : layer->n_below == 0 || n >= 0))
 		return -EBADMSG;
 	return read_owner(set, object, layer);
 }
@@ -269,5 +306,5 @@ uint32_t change_set_inner_id(
 	for (size_t i = 0; i < map->n; i++)
 		if (id - map->lines[i].disk < map->lines[i].n)
 			return map->lines[i].host + (id - map->lines[i].disk) - layer->id_base;
-	return map->n > 0 ? CHANGE_SET_ID_RANGE : id;
+	return map->n > 0 ? CHANGE_SET_ID_RANGE : id - layer->below_base;
 }

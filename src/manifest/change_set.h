@@ -18,6 +18,7 @@
 
 #define CHANGE_SET_LAYERS_MAX 256
 #define CHANGE_SET_ID_RANGE   65536u /* host ids of one sandbox */
+#define CHANGE_SET_STACK_MAX  128    /* shared layers below one upper */
 #define CHANGE_SET_MAP_MAX    8      /* lines of an id map */
 
 /* n ids from disk on are seen through the mount as those from host on. */
@@ -28,14 +29,24 @@ struct change_set_map {
 	size_t n; /* 0: as in a sandbox's own map, 0 is its first host id and so on */
 };
 
+/* A shared layer between an upper and what is below. */
+struct change_shared {
+	char *dir;
+	uint32_t base; /* first host id in it; 0: as in the host folder */
+};
+
 /* One overlay. */
 struct change_layer {
-	int n;           /* number of the mount; -1 for the root's own layers */
-	bool counted;    /* an agent's own folder: its changes are counted, and not applied */
-	char *guest;     /* where it is mounted inside */
-	char *lower;     /* the host folder below */
-	char *upper;     /* absolute */
-	uid_t owner_uid; /* of the host folder: 0 inside */
+	int n;        /* number of the mount; -1 for the root's own layers */
+	bool counted; /* an agent's own folder: its changes are counted, and not applied */
+	char *guest;  /* where it is mounted inside */
+	char *lower;  /* the host folder below; NULL: an image's root, which has none */
+	char *upper;  /* absolute */
+	struct change_shared *stack; /* topmost first */
+	size_t n_stack;
+	size_t n_below;      /* behind those in stack: what lies below where lower is NULL */
+	uint32_t below_base; /* first host id in them */
+	uid_t owner_uid;     /* of the host folder: 0 inside */
 	gid_t owner_gid;
 	uint32_t id_base; /* first host id of the sandbox */
 	struct change_set_map uid_map, gid_map;

@@ -29,6 +29,8 @@ static void change_done(struct change *c)
 	free(c->path);
 	free(c->from);
 	free(c->data);
+	free(c->own);
+	free(c->stored);
 	side_done(&c->before);
 	side_done(&c->after);
 }
@@ -160,6 +162,35 @@ void changes_mark_quiet(struct changes *changes)
 			changes->items[i].flags |= CHANGE_QUIET;
 }
 
+size_t changes_data_layer(const struct change *c)
+{
+	return c->stored ? c->stored_layer : c->own_layer;
+}
+
+const char *changes_data_path(const struct change *c)
+{
+	if (c->stored)
+		return c->stored;
+	return c->own ? c->own : c->path;
+}
+
+static int open_in(const char *dir, const char *path, int flags)
+{
+	scoped_fd int top = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return top < 0 ? -errno : beneath_open(top, path, flags);
+}
+
+int changes_open_own(const struct change_layer *layer, const struct change *c, int flags)
+{
+	return open_in(stack_dir(layer, c->own_layer), c->own ? c->own : c->path, flags);
+}
+
+int changes_open_stored(const struct change_layer *layer, const struct change *c, int flags)
+{
+	return open_in(stack_dir(layer, changes_data_layer(c)), changes_data_path(c), flags);
+}
+
 static int read_package(int dirfd, const char *path, struct str *out)
 {
 	const char *name;
@@ -170,20 +201,29 @@ static int read_package(int dirfd, const char *path, struct str *out)
 	return fd < 0 ? fd : fdio_read_all(fd, PACKAGE_MAX, out);
 }
 
+static int read_own_package(
+	const struct change_layer *layer, const struct change *c, struct str *out)
+{
+	scoped_fd int top = open(stack_dir(layer, changes_data_layer(c)),
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return top < 0 ? -errno : read_package(top, changes_data_path(c), out);
+}
+
 /* Scripts come from the lower folder and the upper as they are now. */
 static bool package_differs(const struct change_layer *layer, const struct change *c)
 {
-	scoped_fd int lower = lower_open(layer->lower);
-	scoped_fd int upper = open(layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	scoped_fd int lower = lower_open_layer(layer);
 	scoped_str struct str before = {0}, after = {0};
 
 	if (c->kind == CHANGE_MODE || c->kind == CHANGE_REMOVED)
 		return false;
-	if (lower < 0 || upper < 0)
+	if (lower < 0)
 		return true;
 	if (c->before.mode && read_package(lower, c->from ? c->from : c->path, &before) < 0)
 		return true;
-	if (read_package(c->data ? lower : upper, c->data ? c->data : c->path, &after) < 0)
+	if (c->data ? read_package(lower, c->data, &after) < 0
+		    : read_own_package(layer, c, &after) < 0)
 		return true;
 	return runs_on_host_scripts_differ(str_slice(&before), str_slice(&after));
 }
@@ -241,7 +281,7 @@ static void finish_one(
 	if ((S_ISREG(c->after.mode) && !c->after.sha256[0]) ||
 		(S_ISREG(c->before.mode) && !c->before.sha256[0]))
 		c->flags |= CHANGE_UNREAD;
-	scan_side_state(c, c->state);
+	scan_side_state(c, layer->id_base, c->state);
 	if (is_settled(set, layer->n, c) || is_left_over(set, layer->n, c)) {
 		c->kind = CHANGE_NONE;
 		return;

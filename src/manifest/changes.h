@@ -61,6 +61,10 @@ struct change {
 	char *path; /* below the root, as the sandbox sees it; "." is the root itself */
 	char *from; /* RENAMED: its old path. Others inside a renamed folder: the path there. Else NULL */
 	char *data; /* where below its data lies, for a file that has none of its own above; else NULL */
+	size_t own_layer; /* number of the layer that holds it: 0 is the upper (manifest/stack.h) */
+	char *own;        /* its path there; NULL: path */
+	size_t stored_layer; /* a file without data, which lies in a shared layer: its number, */
+	char *stored;        /* and the path there; else NULL */
 	struct change_side before, after;
 	char state[DIGEST_HEX_SIZE]; /* of the upper's side, for the journal */
 	size_t skipped_len;          /* SKIPPED: this much of path is the skipped folder */
@@ -88,6 +92,14 @@ struct changes_query {
 	const char *below; /* "" for all, else a path in the layer without slash at either end */
 	bool count_only;   /* no hashes: only kinds and paths */
 };
+
+/* Opens what the sandbox's side of a change is, and what holds its data where that is in the sandbox's layers (not
+ * where data is set). A descriptor or a negative errno. */
+int changes_open_own(const struct change_layer *layer, const struct change *change, int flags);
+int changes_open_stored(const struct change_layer *layer, const struct change *change, int flags);
+/* Where that is: the number of the layer, and the path in it. */
+size_t changes_data_layer(const struct change *change);
+const char *changes_data_path(const struct change *change);
 
 /* Needs root: marks and files of other ids. */
 int changes_read(const struct change_set *set, const struct changes_query *query,

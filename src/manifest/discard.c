@@ -25,7 +25,7 @@ static void remove_data(const struct change *c, int upper_fd)
 	const char *name;
 	scoped_fd int dirfd = -1;
 
-	if (c->kind != CHANGE_ADDED || S_ISDIR(c->after.mode) || c->from)
+	if (c->own_layer > 0 || c->kind != CHANGE_ADDED || S_ISDIR(c->after.mode) || c->from)
 		return;
 	dirfd = beneath_open_parent(upper_fd, c->path, &name);
 	if (dirfd >= 0)

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "manifest/merged.h"
 #include "util/fdio.h"
 #include "util/path.h"
 #include "util/scoped.h"
@@ -88,4 +89,10 @@ int lower_open(const char *path)
 		return -errno;
 	/* Letting go of a copy costs milliseconds (the kernel waits for its readers): only where it is needed. */
 	return has_mounts(path) ? clone_mount(fd) : take_fd(&fd);
+}
+
+int lower_open_layer(const struct change_layer *layer)
+{
+	return layer->lower ? lower_open(layer->lower)
+	                    : merged_open_shared(layer->stack + layer->n_stack, layer->n_below);
 }

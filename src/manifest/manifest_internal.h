@@ -4,6 +4,7 @@
 #define MANIFEST_MANIFEST_INTERNAL_H
 
 #include "manifest/changes.h"
+#include "manifest/stack.h"
 #include "manifest/upper.h"
 #include "util/map.h"
 
@@ -25,7 +26,8 @@ struct scan {
 	const struct change_layer *layer;
 	struct changes *out;
 	bool count_only;
-	int upper_fd, lower_fd;
+	struct stack stack;
+	int lower_fd;
 	int64_t budget; /* bytes that may still be hashed */
 	struct scan_hidden *hidden;
 	size_t n_hidden;
@@ -46,11 +48,11 @@ int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void
 
 /* A folder of the upper being visited. */
 struct scan_frame {
-	int ufd, lfd;     /* it, and the one below that belongs to it or -1 */
+	const struct stack_folder *up;
+	int lfd;          /* the one below that belongs to it, or -1 */
 	const char *path; /* "" at the top */
 	const char *base; /* path of the one below, NULL without */
 	bool merged;      /* the one below shows through */
-	bool xwhiteouts;
 	int depth;
 };
 
@@ -58,7 +60,7 @@ struct scan_frame {
 struct scan_entry {
 	const char *name;
 	char *path, *base; /* base: the same name below, NULL where there is none */
-	struct upper_entry up;
+	struct stack_entry at;
 	struct stat low; /* where base is set */
 };
 
@@ -84,6 +86,13 @@ struct scan_file {
 	int dirfd;
 	const char *name, *path;
 	const struct stat *st;
+	size_t layer; /* the number of the upper's it is in: stack.h */
+};
+
+/* Where the data of a file without any lies. */
+struct scan_data {
+	int root_fd;
+	const char *path; /* below it */
 };
 
 /* scan_side.c: fills one side. hash: read the file. What cannot be read is noted, not fatal. */
@@ -93,12 +102,13 @@ void scan_side_read(
 void scan_side_read_open(
 	struct scan *scan, int fd, const char *path, bool hash, struct change_side *side);
 /* The upper's side of a file without data: everything but the data is the upper's. */
-void scan_side_read_data(
-	struct scan *scan, const char *data, const char *path, bool hash, struct change_side *side);
+void scan_side_read_data(struct scan *scan, const struct scan_data *data, const char *path,
+	bool hash, struct change_side *side);
 /* CHANGE_OWNER where the upper's owner is not what the one below is seen as. */
 unsigned scan_side_compare_owner(
 	const struct scan *scan, const struct change_side *before, const struct change_side *after);
-void scan_side_state(const struct change *change, char ret[DIGEST_HEX_SIZE]);
+/* The same in another sandbox with these files: id_base is the first of its host ids. */
+void scan_side_state(const struct change *change, uint32_t id_base, char ret[DIGEST_HEX_SIZE]);
 
 /* scan_hidden.c: lists what is hidden, and finds renames among it. */
 void scan_hidden_list(struct scan *scan);

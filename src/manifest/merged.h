@@ -9,5 +9,7 @@
 
 /* A descriptor of its top, to look names up from (beneath.h). Needs root. */
 int merged_open(const struct change_layer *layer, struct err *err);
+/* Shared layers alone, topmost first. A negative errno without words. */
+int merged_open_shared(const struct change_shared *layers, size_t n);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "manifest/beneath.h"
 #include "manifest/lower.h"
+#include "manifest/stack.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/scoped.h"
@@ -18,7 +19,8 @@
 
 struct patch {
 	struct patch_config config;
-	int upper_fd, lower_fd;
+	struct stack stack;
+	int lower_fd;
 };
 
 /* One side of a change. */
@@ -33,15 +35,16 @@ int patch_open(const struct patch_config *config, struct patch **ret_patch, stru
 {
 	const struct change_layer *layer = config->changes->layer;
 	scoped(patch) struct patch *patch = new0(struct patch);
+	int r;
 
 	patch->config = *config;
 	patch->lower_fd = -1;
-	patch->upper_fd = open(layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (patch->upper_fd < 0)
-		return err_set(err, -errno, "open '%s': %m", layer->upper);
-	patch->lower_fd = lower_open(layer->lower);
+	r = stack_open(layer, &patch->stack);
+	if (r < 0)
+		return err_set(err, r, "open '%s': %m", layer->upper);
+	patch->lower_fd = lower_open_layer(layer);
 	if (patch->lower_fd < 0)
-		return err_set(err, patch->lower_fd, "open '%s': %m", layer->lower);
+		return err_set(err, patch->lower_fd, "open what lies below '%s': %m", layer->guest);
 	*ret_patch = take(&patch);
 	return 0;
 }
@@ -50,7 +53,7 @@ void patch_free(struct patch *patch)
 {
 	if (!patch)
 		return;
-	scoped_close(&patch->upper_fd);
+	stack_done(&patch->stack);
 	scoped_close(&patch->lower_fd);
 	free(patch);
 }
@@ -265,9 +268,10 @@ int patch_add(struct patch *patch, const struct change *c, struct str *out)
 		p.from = p.to = changes_shown_path(c);
 	if (p.before.is)
 		read_side(&p.before, patch->lower_fd, base);
-	if (p.after.is)
-		read_side(&p.after, c->data ? patch->lower_fd : patch->upper_fd,
-			c->data ? c->data : c->path);
+	if (p.after.is && c->data)
+		read_side(&p.after, patch->lower_fd, c->data);
+	else if (p.after.is)
+		read_side(&p.after, patch->stack.fds[changes_data_layer(c)], changes_data_path(c));
 	r = add_sides(patch, &p, out);
 	str_done(&p.before.text);
 	str_done(&p.after.text);

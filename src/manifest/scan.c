@@ -91,20 +91,15 @@ static void visit_folder(
 {
 	bool merged;
 	scoped_mem char *base = scan_folder_place(scan, f, e, below[0] != '\0', &merged);
-	scoped_fd int ufd =
-		openat(f->ufd, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	scoped_fd int lfd = base ? beneath_open(scan->lower_fd, base, O_RDONLY | O_DIRECTORY) : -1;
-	struct scan_frame child = {.ufd = ufd,
+	struct scan_frame child = {.up = &e->at.folder,
 		.lfd = lfd,
 		.path = e->path,
 		.base = lfd < 0 ? NULL : base,
 		.merged = merged && lfd >= 0,
-		.xwhiteouts = e->up.has_xwhiteouts,
 		.depth = f->depth + 1};
 
-	if (ufd < 0)
-		scan_note_unread(scan, e->path, -errno);
-	else if (child.depth > DEPTH_MAX)
+	if (child.depth > DEPTH_MAX)
 		scan_note_unread(scan, e->path, -ENAMETOOLONG);
 	else
 		visit(scan, &child, below);
@@ -113,8 +108,8 @@ static void visit_folder(
 static void visit_entry(
 	struct scan *scan, const struct scan_frame *f, struct scan_entry *e, const char *below)
 {
-	int r = upper_read(f->ufd, e->name, f->xwhiteouts, &e->up);
-	bool is_gone = r == -ENOENT, is_folder = r == 0 && S_ISDIR(e->up.st.st_mode);
+	int r = stack_read(&scan->stack, f->up, e->name, &e->at);
+	bool is_gone = r == -ENOENT, is_folder = r == 0 && S_ISDIR(e->at.up.st.st_mode);
 
 	if (r < 0 && !is_gone) {
 		scan_note_unread(scan, e->path, r);
@@ -122,7 +117,7 @@ static void visit_entry(
 	}
 	if (is_gone && f->merged)
 		return;
-	if (is_gone || e->up.whiteout || (below[0] && !is_folder)) {
+	if (is_gone || e->at.up.whiteout || (below[0] && !is_folder)) {
 		if (e->base && !scan->only_moves)
 			scan_entry_hide(scan, e, below, 0);
 		return;
@@ -141,7 +136,7 @@ static void visit_name(
 	if (f->lfd >= 0 && fstatat(f->lfd, name, &e.low, AT_SYMLINK_NOFOLLOW) == 0)
 		e.base = scan_join(f->base, name);
 	visit_entry(scan, f, &e, below);
-	upper_done(&e.up);
+	stack_entry_done(&e.at);
 	free(e.path);
 	free(e.base);
 }
@@ -151,11 +146,14 @@ struct visit {
 	const struct scan_frame *f;
 };
 
-static bool is_folder_name(int dirfd, const char *name)
+static bool is_folder_name(const struct stack_folder *up, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+	for (size_t i = 0; i < up->n; i++)
+		if (fstatat(up->parts[i].fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return S_ISDIR(st.st_mode);
+	return false;
 }
 
 static int on_upper_name(void *data, const char *name)
@@ -164,7 +162,7 @@ static int on_upper_name(void *data, const char *name)
 
 	if (v->scan->out->n_items >= ITEMS_MAX)
 		return -E2BIG;
-	if (v->scan->only_moves && !is_folder_name(v->f->ufd, name))
+	if (v->scan->only_moves && !is_folder_name(v->f->up, name))
 		return 0;
 	visit_name(v->scan, v->f, name, "");
 	return 0;
@@ -174,9 +172,8 @@ static int on_upper_name(void *data, const char *name)
 static int on_lower_name(void *data, const char *name)
 {
 	struct visit *v = data;
-	struct stat st;
 
-	if (fstatat(v->f->ufd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+	if (!stack_has(v->f->up, name))
 		visit_name(v->scan, v->f, name, "");
 	return 0;
 }
@@ -194,7 +191,7 @@ static void visit(struct scan *scan, const struct scan_frame *f, const char *bel
 		visit_name(scan, f, name, slash ? slash + 1 : "");
 		return;
 	}
-	r = scan_each_name(f->ufd, on_upper_name, &v);
+	r = stack_each_name(f->up, on_upper_name, &v);
 	if (r >= 0 && f->lfd >= 0 && !f->merged && !scan->only_moves)
 		r = scan_each_name(f->lfd, on_lower_name, &v);
 	if (r < 0)
@@ -215,39 +212,36 @@ static void scan_done(struct scan *scan)
 	for (size_t i = 0; map_next(scan->moved, &i, &key, &path);)
 		free(path);
 	map_free(scan->moved);
-	scoped_close(&scan->upper_fd);
+	stack_done(&scan->stack);
 	scoped_close(&scan->lower_fd);
 }
 
 static int run(struct scan *scan, const char *below, struct err *err)
 {
 	const struct change_layer *l = scan->layer;
-	struct upper_entry top;
+	struct stack_folder top = {0};
 	struct scan_frame f;
-	int r;
+	int r = stack_open(l, &scan->stack);
 
-	scan->upper_fd = open(l->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (scan->upper_fd < 0)
-		return err_set(err, -errno, "read '%s': %m", l->upper);
-	scan->lower_fd = lower_open(l->lower);
-	if (scan->lower_fd < 0)
-		return err_set(err, scan->lower_fd, "read '%s': %m", l->lower);
-	r = upper_read_dir(scan->upper_fd, &top);
 	if (r < 0)
 		return err_set(err, r, "read '%s': %m", l->upper);
-	f = (struct scan_frame){.ufd = scan->upper_fd,
-		.lfd = scan->lower_fd,
-		.path = "",
-		.base = "",
-		.merged = !top.opaque,
-		.xwhiteouts = top.has_xwhiteouts};
-	upper_done(&top);
+	scan->lower_fd = lower_open_layer(l);
+	if (scan->lower_fd < 0)
+		return err_set(err, scan->lower_fd, "read what lies below '%s': %m", l->guest);
+	r = stack_top(&scan->stack, &top);
+	if (r < 0) {
+		stack_folder_done(&top);
+		return err_set(err, r, "read '%s': %m", l->upper);
+	}
+	f = (struct scan_frame){
+		.up = &top, .lfd = scan->lower_fd, .path = "", .base = "", .merged = !top.opaque};
 	/* Whether a folder is a new one or what it was depends on where the old one went. */
 	scan->only_moves = true;
 	visit(scan, &f, below);
 	scan->only_moves = false;
 	visit(scan, &f, below);
 	scan_hidden_list(scan);
+	stack_folder_done(&top);
 	return 0;
 }
 
@@ -258,7 +252,6 @@ int scan_layer(const struct change_set *set, const struct changes_query *query,
 		.layer = query->layer,
 		.out = changes,
 		.count_only = query->count_only,
-		.upper_fd = -1,
 		.lower_fd = -1,
 		.budget = HASH_BUDGET,
 		.moved = map_new()};

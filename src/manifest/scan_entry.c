@@ -82,23 +82,38 @@ static void keep_origin(
 /* The file below that holds the data of a file without any. NULL where it is gone. */
 static char *find_data(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e)
 {
-	if (e->up.redirect)
-		return scan_entry_follow(scan, f, e->up.redirect, e->path);
+	if (e->at.up.redirect)
+		return scan_entry_follow(scan, f, e->at.up.redirect, e->path);
 	return f->merged ? mem_dup(e->base) : NULL;
+}
+
+/* Where apply and diff find it again. */
+static void keep_place(struct change *c, const struct scan_entry *e)
+{
+	c->own_layer = e->at.layer;
+	if (e->at.layer > 0)
+		c->own = mem_dup(e->at.path);
+	c->stored_layer = e->at.stored_layer;
+	c->stored = e->at.stored ? mem_dup(e->at.stored) : NULL;
 }
 
 static void read_after(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e,
 	bool hash, struct change *c)
 {
-	bool whole = !e->up.metacopy;
+	bool whole = !e->at.up.metacopy;
+	struct scan_data data;
 
-	scan_side_read(scan, &(struct scan_file){f->ufd, e->name, e->path, &e->up.st},
+	scan_side_read(scan,
+		&(struct scan_file){e->at.dirfd, e->name, e->path, &e->at.up.st, e->at.layer},
 		hash && whole, &c->after);
+	keep_place(c, e);
 	if (whole)
 		return;
-	c->data = find_data(scan, f, e);
-	if (c->data) {
-		scan_side_read_data(scan, c->data, e->path, hash, &c->after);
+	c->data = e->at.stored ? NULL : find_data(scan, f, e);
+	data.root_fd = e->at.stored ? scan->stack.fds[e->at.stored_layer] : scan->lower_fd;
+	data.path = e->at.stored ? e->at.stored : c->data;
+	if (data.path) {
+		scan_side_read_data(scan, &data, e->path, hash, &c->after);
 		return;
 	}
 	c->flags |= CHANGE_LOST;
@@ -161,5 +176,5 @@ void scan_entry_file(struct scan *scan, const struct scan_frame *f, const struct
 		scan_entry_hide(scan, e, "", CHANGE_REPLACED);
 	c = scan_add(scan, CHANGE_ADDED, mem_dup(e->path));
 	read_after(scan, f, e, scan_skipped_len(e->path) == 0, c);
-	keep_origin(scan, &e->up, c->data, scan->out->n_items - 1);
+	keep_origin(scan, &e->at.up, c->data, scan->out->n_items - 1);
 }

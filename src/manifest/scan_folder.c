@@ -18,8 +18,8 @@ static void note_folder(
 	if (kind != CHANGE_ADDED)
 		scan_side_read(scan, &(struct scan_file){-1, e->name, e->path, &e->low}, false,
 			&c->before);
-	scan_side_read(
-		scan, &(struct scan_file){-1, e->name, e->path, &e->up.st}, false, &c->after);
+	scan_side_read(scan, &(struct scan_file){-1, e->name, e->path, &e->at.up.st, e->at.layer},
+		false, &c->after);
 	if (kind == CHANGE_ADDED)
 		return;
 	if (!scan_entry_differs(scan, c) && kind == CHANGE_MODE)
@@ -32,8 +32,8 @@ static char *find_moved(struct scan *scan, const struct scan_frame *f, const str
 {
 	scoped_mem char *moved = NULL;
 
-	if (e->up.redirect)
-		moved = scan_entry_follow(scan, f, e->up.redirect, e->path);
+	if (e->at.up.redirect)
+		moved = scan_entry_follow(scan, f, e->at.up.redirect, e->path);
 	if (!moved || beneath_stat(scan->lower_fd, moved, ret_st) < 0 || !S_ISDIR(ret_st->st_mode))
 		return NULL;
 	return take(&moved);
@@ -76,7 +76,7 @@ char *scan_folder_place(struct scan *scan, const struct scan_frame *f, struct sc
 		place_moved(scan, e, moved, &st, outside);
 		return take(&moved);
 	}
-	*ret_merged = moved || (f->merged && !e->up.opaque && !e->up.redirect);
+	*ret_merged = moved || (f->merged && !e->at.up.opaque && !e->at.up.redirect);
 	if (scan->only_moves)
 		return e->base && S_ISDIR(e->low.st_mode) ? mem_dup(e->base) : NULL;
 	if (e->base && S_ISDIR(e->low.st_mode) && !is_elsewhere(scan, e)) {

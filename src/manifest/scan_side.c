@@ -16,11 +16,14 @@ static int64_t to_ns(struct timespec t)
 	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
 }
 
-static void take_stat(const struct stat *st, struct change_side *side)
+static void take_stat(const struct scan *scan, const struct scan_file *file, const struct stat *st,
+	struct change_side *side)
 {
+	const struct change_layer *l = scan->layer;
+
 	side->mode = st->st_mode;
-	side->uid = st->st_uid;
-	side->gid = st->st_gid;
+	side->uid = file->layer ? stack_id(l, file->layer, &l->uid_map, st->st_uid) : st->st_uid;
+	side->gid = file->layer ? stack_id(l, file->layer, &l->gid_map, st->st_gid) : st->st_gid;
 	side->size = st->st_size;
 	side->has_other_names = st->st_nlink > 1;
 	side->mtime_ns = to_ns(st->st_mtim);
@@ -45,7 +48,7 @@ static int read_regular(
 
 	if (fd < 0)
 		return fd;
-	take_stat(&st, side);
+	take_stat(scan, file, &st, side);
 	return read_open(scan, fd, hash, side);
 }
 
@@ -54,7 +57,7 @@ void scan_side_read(
 {
 	int r = 0;
 
-	take_stat(file->st, side);
+	take_stat(scan, file, file->st, side);
 	if (scan->count_only)
 		return;
 	if (S_ISREG(file->st->st_mode))
@@ -72,18 +75,18 @@ void scan_side_read_open(
 	int r = fstat(fd, &st) < 0 ? -errno : 0;
 
 	if (r == 0) {
-		take_stat(&st, side);
+		take_stat(scan, &(struct scan_file){.dirfd = -1}, &st, side);
 		r = read_open(scan, fd, hash, side);
 	}
 	if (r < 0)
 		scan_note_unread(scan, path, r);
 }
 
-void scan_side_read_data(
-	struct scan *scan, const char *data, const char *path, bool hash, struct change_side *side)
+void scan_side_read_data(struct scan *scan, const struct scan_data *data, const char *path,
+	bool hash, struct change_side *side)
 {
 	const char *name;
-	scoped_fd int dirfd = beneath_open_parent(scan->lower_fd, data, &name);
+	scoped_fd int dirfd = beneath_open_parent(data->root_fd, data->path, &name);
 	scoped_fd int fd = -1;
 	struct stat st;
 	int r = dirfd;
@@ -121,7 +124,7 @@ unsigned scan_side_compare_owner(
 	return CHANGE_OWNER;
 }
 
-void scan_side_state(const struct change *change, char ret[DIGEST_HEX_SIZE])
+void scan_side_state(const struct change *change, uint32_t id_base, char ret[DIGEST_HEX_SIZE])
 {
 	const struct change_side *side = &change->after;
 	scoped_str struct str text = {0};
@@ -129,8 +132,8 @@ void scan_side_state(const struct change *change, char ret[DIGEST_HEX_SIZE])
 	if (change->kind == CHANGE_REMOVED) {
 		str_puts(&text, "removed");
 	} else {
-		str_printf(&text, "%o %u %u %s %s ", side->mode, side->uid, side->gid, side->sha256,
-			side->attributes);
+		str_printf(&text, "%o %u %u %s %s ", side->mode, side->uid - id_base,
+			side->gid - id_base, side->sha256, side->attributes);
 		if (S_ISREG(side->mode) && !side->sha256[0])
 			str_printf(&text, "%lld %lld ", (long long)side->size,
 				(long long)side->mtime_ns);

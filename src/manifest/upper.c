@@ -165,6 +165,27 @@ bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len)
 	return fstat(got, &st) < 0 || st.st_nlink > 0;
 }
 
+bool upper_follow_origin(int fd, struct upper_entry *e)
+{
+	struct handle_room room = {0};
+	struct upper_entry below = {0};
+	scoped_fd int got = -1;
+
+	room.head.handle_type = e->origin[0];
+	room.head.handle_bytes = (unsigned)(e->origin_len - 1);
+	memcpy(room.head.f_handle, e->origin + 1, e->origin_len - 1);
+	got = open_by_handle_at(
+		fd, &room.head, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (got < 0)
+		return false;
+	read_origin(got, &below);
+	if (below.origin_len == 0)
+		return false;
+	memcpy(e->origin, below.origin, below.origin_len);
+	e->origin_len = below.origin_len;
+	return true;
+}
+
 int upper_make_whole(int fd, int data_fd)
 {
 	int r;

@@ -38,6 +38,10 @@ size_t upper_handle(int dirfd, const char *name, unsigned char ret[UPPER_ORIGIN_
 /* Whether the file of a handle still exists on the filesystem of fd. True where it cannot be told. */
 bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len);
 
+/* Where the file that entry was copied up from, on the filesystem of fd, was copied up itself: takes that one's origin in
+ * its place. */
+bool upper_follow_origin(int fd, struct upper_entry *entry);
+
 /* Gives a file without data (open for writing) the data of another and takes its marks off, so that it needs
  * nothing below. Not while the overlay is mounted. */
 int upper_make_whole(int fd, int data_fd);

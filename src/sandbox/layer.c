@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sandbox/idrange.h"
 #include "sandbox/kmount.h"
 #include "sandbox/late.h"
 #include "util/scoped.h"
@@ -127,16 +128,38 @@ static int make_overlay(
 	return fd;
 }
 
+/* Rights of a top folder: what the shared layer right below shows of it stays as it is. */
+struct rights {
+	uint32_t uid, gid;
+	mode_t mode;
+};
+
+static uint32_t own_id(const struct layer *layer, uint32_t base, uint32_t id)
+{
+	return base && id - base < IDRANGE_LEN ? layer->owner + (id - base) : layer->owner;
+}
+
+static struct rights top_rights(const struct layer *layer)
+{
+	const struct layer_lower *below = layer->n_lowers > 0 ? &layer->lowers[0] : NULL;
+	struct stat st;
+
+	if (!below || stat(below->dir, &st) < 0)
+		return (struct rights){layer->owner, layer->owner, layer->mode};
+	return (struct rights){own_id(layer, below->base, st.st_uid),
+		own_id(layer, below->base, st.st_gid), st.st_mode & 07777};
+}
+
 /* One that is there keeps what the sandbox made of it. */
-static int make_folder(const struct layer *layer, const char *path, mode_t mode)
+static int make_folder(const struct layer *layer, const char *path, const struct rights *rights)
 {
 	bool is_new = mkdirat(layer->dir_fd, path, 0700) == 0;
 
 	if (!is_new && errno != EEXIST)
 		return -errno;
-	if (is_new && (fchownat(layer->dir_fd, path, layer->owner, layer->owner,
-			       AT_SYMLINK_NOFOLLOW) < 0 ||
-			      fchmodat(layer->dir_fd, path, mode, 0) < 0))
+	if (is_new &&
+		(fchownat(layer->dir_fd, path, rights->uid, rights->gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+			fchmodat(layer->dir_fd, path, rights->mode, 0) < 0))
 		return -errno;
 	return quota_take_folder(layer->quota, layer->dir_fd, path);
 }
@@ -151,6 +174,7 @@ static int make_folders(const struct layer *layer, struct err *err)
 {
 	char path[NAME_LEN];
 	const char *slash = strchr(layer->prefix, '/');
+	const struct rights top = top_rights(layer), work = {layer->owner, layer->owner, 0700};
 	int r = 0;
 
 	(void)snprintf(path, sizeof(path), "%.40s", layer->prefix);
@@ -158,10 +182,10 @@ static int make_folders(const struct layer *layer, struct err *err)
 		r = -errno;
 	(void)snprintf(path, sizeof(path), "%.40supper", layer->prefix);
 	if (r == 0)
-		r = make_folder(layer, path, layer->mode);
+		r = make_folder(layer, path, &top);
 	(void)snprintf(path, sizeof(path), "%.40swork", layer->prefix);
 	if (r == 0)
-		r = make_folder(layer, path, 0700);
+		r = make_folder(layer, path, &work);
 	return r < 0 ? err_set(err, r, "make the layer over '%s': %m", bottom_of(layer)) : 0;
 }
 

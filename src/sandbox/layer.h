@@ -18,6 +18,7 @@
 /* A shared layer, which is never written to. */
 struct layer_lower {
 	const char *dir; /* absolute path */
+	uint32_t base;   /* first host id in it; 0: as in a folder of the host */
 	int userns_fd; /* maps its ids; -1: as they are, LAYER_OWN_MAP: as those of the layer's own lower */
 };
 

@@ -77,8 +77,9 @@ int lowers_put(const struct lowers *lowers, const char *guest, struct layer *lay
 			return err_set(err, -E2BIG,
 				"more than %d layers lie at '%s': that many cannot be joined",
 				LAYER_MAX_LOWERS, guest);
-		buf[n++] = (struct layer_lower){
-			.dir = l->dir, .userns_fd = find_map(lowers, l->base)->userns_fd};
+		buf[n++] = (struct layer_lower){.dir = l->dir,
+			.base = l->base,
+			.userns_fd = find_map(lowers, l->base)->userns_fd};
 	}
 	layer->lowers = buf;
 	layer->n_lowers = n;

@@ -58,7 +58,7 @@ int mount_copy_make(const char *source, bool is_folder, const char *dir, size_t 
 	if (r == -E2BIG)
 		return err_set(err, r,
 			"mount of '%s': it lies on a filesystem whose ids cannot be mapped, so "
-		        "that a "
+			"that a "
 			"copy would be mounted, and is too large for one (over %llu GiB or %d "
 			"entries): mount a folder in it, or move it to a local disk filesystem",
 			source, MOUNT_COPY_MAX_BYTES >> 30, MOUNT_COPY_MAX_ENTRIES);

@@ -51,6 +51,7 @@ void spec_free(struct spec *spec)
 	spec_words_done(&spec->image_labels);
 	free(spec->workdir);
 	free(spec->user);
+	free(spec->forked_from);
 	for (size_t i = 0; i < spec->n_lowers; i++) {
 		free(spec->lowers[i].guest);
 		free(spec->lowers[i].dir);

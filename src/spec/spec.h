@@ -69,6 +69,7 @@ struct spec {
 	char *user; /* as whom a command runs that names nobody, as struct spec_exec has it; NULL: root */
 	struct spec_lower *lowers; /* of one place topmost first, above what is there otherwise */
 	size_t n_lowers;
+	char *forked_from; /* id of the sandbox whose files it began with; NULL: none */
 	int64_t since_ns; /* wall clock from when on a change in a host folder is the host's; 0: from now on */
 	struct spec_mount *mounts;
 	size_t n_mounts;
@@ -110,7 +111,7 @@ void spec_write(struct str *out, const struct spec *spec);
 void spec_write_record(struct str *out, const struct spec *spec);
 int spec_read(struct slice json, struct spec **ret_spec, struct err *err);
 /* A user's own file, onto a spec that holds other values: keys that are there replace, mounts and labels are added;
- * what only Cloche's programs tell each other (lowers, since_ns, what an image holds) is refused. Where it fails, some
+ * what only Cloche's programs tell each other (lowers, forked_from, since_ns, what an image holds) is refused. Where it fails, some
  * may be in already. */
 int spec_apply(struct spec *spec, struct slice json, struct err *err);
 

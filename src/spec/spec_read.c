@@ -209,6 +209,7 @@ static const struct spec_json_key spec_keys[] = {
 	{"workdir", SPEC_JSON_TEXT, offsetof(struct spec, workdir)},
 	{"user", SPEC_JSON_TEXT, offsetof(struct spec, user)},
 	{"lowers", SPEC_JSON_CALL, .read = read_lowers},
+	{"forked_from", SPEC_JSON_TEXT, offsetof(struct spec, forked_from)},
 	{"since_ns", SPEC_JSON_COUNT, offsetof(struct spec, since_ns)},
 	{"mounts", SPEC_JSON_CALL, .read = read_mounts},
 	{"hide", SPEC_JSON_WORDS, offsetof(struct spec, hide)},
@@ -235,7 +236,7 @@ static const struct spec_json_key spec_keys[] = {
 static int refuse_own_keys(const json_t *root, struct err *err)
 {
 	static const char *const own[] = {
-		"lowers", "since_ns", "image_digest", "image_env", "image_labels"};
+		"lowers", "forked_from", "since_ns", "image_digest", "image_env", "image_labels"};
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (json_object_get(root, own[i]))

@@ -98,6 +98,7 @@ static void write_spec(struct str *out, const struct spec *spec, bool for_record
 	jsonw_ktext(&j, "rootfs", spec->rootfs || spec->image ? spec->rootfs : "host");
 	write_image(&j, spec, for_record);
 	write_lowers(&j, spec);
+	spec_json_write_given(&j, "forked_from", spec->forked_from);
 	if (spec->since_ns)
 		jsonw_kint(&j, "since_ns", spec->since_ns);
 	write_mounts(&j, spec);

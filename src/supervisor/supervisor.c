@@ -233,6 +233,15 @@ static void say_resting(struct supervisor *sup, enum event_kind kind, const char
 		recorder_emit_now(sup->recorder, &ev);
 }
 
+static void say_created(struct supervisor *sup)
+{
+	scoped_mem char *reason = NULL;
+
+	if (sup->spec->forked_from)
+		reason = mem_printf("forked from %s", sup->spec->forked_from);
+	say(sup, EVENT_SANDBOX_CREATED, reason);
+}
+
 static int open_sandbox(
 	struct supervisor *sup, const struct supervisor_config *config, struct err *err)
 {
@@ -252,7 +261,7 @@ static int open_sandbox(
 	int r;
 
 	if (!sup->before)
-		say(sup, EVENT_SANDBOX_CREATED, NULL);
+		say_created(sup);
 	r = sandbox_create(&sandbox, &sup->sandbox, err);
 	if (r < 0) {
 		say_resting(sup, EVENT_SANDBOX_ERROR, err->msg);

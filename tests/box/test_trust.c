@@ -148,7 +148,7 @@ static void test_shared_layers(void **state)
 			*bottom = mem_printf("%s/layers/bottom", root);
 	scoped_mem char *bundle = mem_printf("%s/etc/pki/tls/certs/ca-bundle.crt", bottom);
 	scoped_fd int dir_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct layer_lower lowers[] = {{top, -1}, {bottom, -1}};
+	const struct layer_lower lowers[] = {{top, OWNER, -1}, {bottom, OWNER, -1}};
 	const struct layer layer = {.dir_fd = dir_fd,
 		.prefix = "root.",
 		.over_fd = -1,
