@@ -32,6 +32,7 @@ const struct verb *const verb_table[] = {
 	&verb_verify,
 	&verb_manifest,
 	&verb_watch_files,
+	&verb_blame,
 	&verb_changes,
 	&verb_diff,
 	&verb_apply,
@@ -48,7 +49,6 @@ static const struct {
 } later[] = {
 	{"watch", "live rows; `cloche log --follow` and `cloche events --follow` are there"},
 	{"import", "portable records"},
-	{"blame", "manifests"},
 	{"serve", "the control plane"},
 	{"keys", "the control plane"},
 	{"accounts", "the control plane"},

@@ -45,6 +45,7 @@ int verb_refuse(const char *name, struct err *err);
 
 extern const struct verb verb_allow_list;
 extern const struct verb verb_apply;
+extern const struct verb verb_blame;
 extern const struct verb verb_changes;
 extern const struct verb verb_commands;
 extern const struct verb verb_completion;

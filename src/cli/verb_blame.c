@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche blame: which sandbox, command and program made a path what it is, across all records of the caller. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/blame_record.h"
+#include "cli/records.h"
+#include "cli/verb.h"
+#include "launcher/ledger.h"
+#include "record/record.h"
+#include "util/clock.h"
+#include "util/fdio.h"
+#include "util/jsonw.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/path.h"
+#include "view/blame.h"
+
+#define META_MAX    (4U << 20)
+#define CHANGES_MAX (256U << 20)
+#define ROWS_TEXT   100 /* shown without --limit */
+
+struct options {
+	bool guest;
+	int64_t limit;
+};
+
+/* What was done to a sandbox's changes afterwards, by the ledger. */
+struct act {
+	char sandbox[ID_SIZE];
+	char *act, *detail;
+	int64_t at_ms;
+};
+
+/* A row that is to be printed, whole. */
+struct line {
+	int64_t at_ms;
+	struct str text, json;
+};
+
+struct job {
+	const struct cli *cli;
+	const struct options *o;
+	char *host, *inside; /* one may be NULL */
+	struct act *acts;
+	size_t n_acts;
+	struct line *lines;
+	size_t n_lines, room;
+	size_t n_read,
+		n_unread; /* records that could say something; those that could not be read */
+};
+
+/* One record. */
+struct part {
+	const char *id, *task;
+	json_t *meta;
+	struct blame_targets targets;
+};
+
+/* ---- what was applied ---- */
+
+static int on_ledger_line(void *ctx, const struct ledger_line *line)
+{
+	struct job *job = ctx;
+	struct act *act;
+
+	if (strcmp(line->act, "apply") != 0 && strcmp(line->act, "discard") != 0)
+		return 0;
+	if (!id_is_valid("sb", line->sandbox))
+		return 0;
+	job->acts = mem_grow(job->acts, job->n_acts + 1, sizeof(struct act));
+	act = &job->acts[job->n_acts++];
+	memcpy(act->sandbox, line->sandbox, ID_SIZE);
+	act->act = mem_dup(line->act);
+	act->detail = mem_dup(line->detail);
+	act->at_ms = line->at_ms;
+	return 0;
+}
+
+static const char *act_word(const struct act *act)
+{
+	return strcmp(act->act, "apply") == 0 ? "applied" : "discarded";
+}
+
+static void write_acts(const struct job *job, const struct part *part, struct jsonw *j)
+{
+	char at[CLOCK_TEXT_LEN];
+
+	jsonw_key(j, "applied");
+	jsonw_array(j);
+	for (size_t i = 0; i < job->n_acts; i++) {
+		if (strcmp(job->acts[i].sandbox, part->id) != 0)
+			continue;
+		clock_format(job->acts[i].at_ms, at);
+		jsonw_object(j);
+		jsonw_ktext(j, "act", act_word(&job->acts[i]));
+		jsonw_ktext(j, "at", at);
+		jsonw_ktext(j, "detail", job->acts[i].detail);
+		jsonw_object_end(j);
+	}
+	jsonw_array_end(j);
+}
+
+static void add_acts(const struct job *job, const struct part *part, struct str *out)
+{
+	char at[CLOCK_TEXT_LEN];
+
+	for (size_t i = 0; i < job->n_acts; i++) {
+		if (strcmp(job->acts[i].sandbox, part->id) != 0)
+			continue;
+		clock_format(job->acts[i].at_ms, at);
+		str_printf(out, "; %s %s on the host at %s", act_word(&job->acts[i]),
+			job->acts[i].detail ? job->acts[i].detail : "", at);
+	}
+}
+
+/* ---- rows ---- */
+
+static struct line *new_line(struct job *job, int64_t at_ms)
+{
+	if (job->n_lines == job->room) {
+		job->room = job->room ? job->room * 2 : 64;
+		job->lines = mem_grow(job->lines, job->room, sizeof(struct line));
+	}
+	job->lines[job->n_lines] = (struct line){.at_ms = at_ms};
+	return &job->lines[job->n_lines++];
+}
+
+static const char *mode_of(const struct part *part, struct slice path)
+{
+	for (size_t i = 0; i < part->targets.n; i++)
+		if (path_is_beneath(path, slice_of(part->targets.items[i].guest)))
+			return part->targets.items[i].mode;
+	return part->targets.n == 1 ? part->targets.items[0].mode : NULL;
+}
+
+static bool is_cow(const char *mode)
+{
+	return mode && strcmp(mode, "cow") == 0;
+}
+
+static void begin_json(struct jsonw *j, const struct part *part, int64_t at_ms, const char *change,
+	struct slice path)
+{
+	char at[CLOCK_TEXT_LEN];
+
+	clock_format(at_ms, at);
+	jsonw_object(j);
+	jsonw_ktext(j, "sandbox", part->id);
+	jsonw_ktext(j, "task", part->task);
+	jsonw_ktext(j, "at", at);
+	jsonw_ktext(j, "change", change);
+	jsonw_kslice(j, "path", path);
+}
+
+static void end_json(
+	const struct job *job, const struct part *part, struct jsonw *j, struct slice path)
+{
+	const char *mode = mode_of(part, path);
+
+	if (mode)
+		jsonw_ktext(j, "mount", mode);
+	if (is_cow(mode))
+		write_acts(job, part, j);
+	jsonw_object_end(j);
+}
+
+static void write_who(struct jsonw *j, const struct blame_row *row)
+{
+	jsonw_kslice(j, "exec", row->exec);
+	jsonw_kint(j, "pid", row->pid);
+	if (row->node) {
+		jsonw_kslice(j, "program", row->node->path);
+		jsonw_klist(j, "argv", row->node->argv->items, row->node->argv->n);
+	}
+	if (row->command && row->command->command.len > 0)
+		jsonw_kslice(j, "command", row->command->command);
+	else if (row->command)
+		jsonw_klist(j, "command_argv", row->command->argv.items, row->command->argv.n);
+}
+
+static void add_command(struct str *out, const struct command *command)
+{
+	if (command->command.len > 0)
+		log_add_escaped(out, command->command);
+	else
+		view_text_add_argv(out, &command->argv);
+}
+
+static void add_who(struct str *out, const struct blame_row *row)
+{
+	if (row->node) {
+		str_puts(out, " by ");
+		log_add_escaped(out, row->node->path);
+	} else if (row->pid) {
+		str_printf(out, " by process %lld", (long long)row->pid);
+	}
+	if (row->command) {
+		str_puts(out, " in `");
+		add_command(out, row->command);
+		str_puts(out, "`");
+	}
+}
+
+static void add_head(struct str *out, int64_t at_ms, const char *change)
+{
+	char at[CLOCK_TEXT_LEN];
+
+	clock_format(at_ms, at);
+	str_printf(out, "%.10s %.8s  %-8s ", at, at + 11, change);
+}
+
+static void add_where(const struct job *job, const struct part *part, struct slice path,
+	uint64_t seq, struct str *out)
+{
+	const char *mode = mode_of(part, path);
+
+	str_printf(out, "\n    %s", part->id);
+	if (seq)
+		str_printf(out, " event %llu", (unsigned long long)seq);
+	if (part->task) {
+		str_puts(out, ", task ");
+		log_add_escaped(out, slice_of(part->task));
+	}
+	if (mode)
+		str_printf(out, ", %s mount", mode);
+	if (is_cow(mode))
+		add_acts(job, part, out);
+	str_putc(out, '\n');
+}
+
+static void take_row(struct job *job, const struct part *part, const struct blame_row *row)
+{
+	struct line *line = new_line(job, row->wall_ms);
+	struct jsonw j = jsonw_to(&line->json);
+
+	begin_json(&j, part, row->wall_ms, blame_word(row->change), row->path);
+	if (row->from.len > 0)
+		jsonw_kslice(&j, row->change == BLAME_RENAMED ? "from" : "target", row->from);
+	jsonw_kint(&j, "times", (int64_t)row->times);
+	jsonw_kint(&j, "seq", (int64_t)row->seq);
+	jsonw_kint(&j, "first_seq", (int64_t)row->first_seq);
+	write_who(&j, row);
+	end_json(job, part, &j, row->path);
+	add_head(&line->text, row->wall_ms, blame_word(row->change));
+	if (row->change == BLAME_RENAMED) {
+		log_add_escaped(&line->text, row->from);
+		str_puts(&line->text, " -> ");
+	}
+	log_add_escaped(&line->text, row->path);
+	if (row->times > 1)
+		str_printf(&line->text, " (%zu times)", row->times);
+	add_who(&line->text, row);
+	add_where(job, part, row->path, row->seq, &line->text);
+}
+
+/* ---- a record ---- */
+
+static int take_trace(struct job *job, const struct part *part, size_t *ret_n, struct err *err)
+{
+	scoped(reader) struct reader *reader = NULL;
+	scoped(blame) struct blame *blame = blame_new();
+	const struct event *ev;
+	int r = records_open(job->cli, part->id, &reader, err);
+
+	for (size_t i = 0; i < part->targets.n; i++)
+		blame_ask(blame, slice_of(part->targets.items[i].guest));
+	while (r >= 0 && (r = reader_next(reader, &ev, err)) > 0)
+		blame_add(blame, ev);
+	if (r < 0)
+		return r;
+	*ret_n = blame_settle(blame);
+	for (size_t i = 0; i < *ret_n; i++)
+		take_row(job, part, blame_get(blame, i));
+	return 0;
+}
+
+static bool is_target(const struct part *part, const char *path)
+{
+	for (size_t i = 0; path && i < part->targets.n; i++)
+		if (path_is_beneath(slice_of(path), slice_of(part->targets.items[i].guest)))
+			return true;
+	return false;
+}
+
+static void take_change(struct job *job, const struct part *part, const char *kind,
+	const json_t *change, int64_t at_ms)
+{
+	const char *path = json_string_value(json_object_get(change, "path"));
+	const char *from = json_string_value(json_object_get(change, "from"));
+	struct line *line;
+	struct jsonw j;
+
+	if (!path || (!is_target(part, path) && !is_target(part, from)))
+		return;
+	line = new_line(job, at_ms);
+	j = jsonw_to(&line->json);
+	begin_json(&j, part, at_ms, kind, slice_of(path));
+	if (from)
+		jsonw_ktext(&j, "from", from);
+	jsonw_knull(&j, "exec");
+	end_json(job, part, &j, slice_of(path));
+	add_head(&line->text, at_ms, kind);
+	log_add_escaped(&line->text, slice_of(path));
+	str_puts(&line->text, ", by whom was not traced");
+	add_where(job, part, slice_of(path), 0, &line->text);
+}
+
+/* Who changed it was not seen; that it was changed, the list of the run's end says. */
+static void take_end(struct job *job, const struct part *part, const char *dir)
+{
+	static const char *const kinds[] = {
+		"added", "removed", "changed", "renamed", "mode_changed"};
+	scoped_mem char *path = mem_printf("%s/" RECORD_CHANGES_NAME, dir);
+	scoped_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	scoped_str struct str text = {0};
+	const json_t *root, *change;
+	struct stat st;
+	json_t *list;
+	size_t i, k;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || fdio_read_all(fd, CHANGES_MAX, &text) < 0)
+		return;
+	list = json_loadb(text.p ? text.p : "", text.len, 0, NULL);
+	json_array_foreach(list, i, root)
+	{
+		for (size_t n = 0; n < sizeof(kinds) / sizeof(kinds[0]); n++) {
+			const json_t *changes = json_object_get(root, kinds[n]);
+
+			json_array_foreach(changes, k, change)
+			{
+				take_change(job, part, kinds[n], change, st.st_mtime * 1000LL);
+			}
+		}
+	}
+	json_decref(list);
+}
+
+static int take_part(struct job *job, struct part *part, const char *dir, struct err *err)
+{
+	const json_t *spec = json_object_get(part->meta, "spec");
+	size_t n = 0;
+	int r;
+
+	part->task = json_string_value(json_object_get(spec, "task"));
+	if (job->host)
+		blame_record_map(spec, job->host, &part->targets);
+	if (job->inside)
+		blame_record_add(&part->targets, job->inside, NULL);
+	if (part->targets.n == 0)
+		return 0;
+	job->n_read++;
+	r = blame_record_mentions(dir, &part->targets);
+	if (r > 0)
+		r = take_trace(job, part, &n, err);
+	if (r == 0 && n == 0)
+		take_end(job, part, dir);
+	return r;
+}
+
+static void take_record(struct job *job, const struct record_entry *entry)
+{
+	scoped_str struct str dir = {0}, meta = {0};
+	scoped_mem char *path = NULL;
+	struct part part = {.id = entry->id};
+	struct err err = {0};
+
+	records_dir(job->cli, entry->id, &dir);
+	path = mem_printf("%s/meta.json", dir.p);
+	if (fdio_read_file(AT_FDCWD, path, META_MAX, &meta) >= 0)
+		part.meta =
+			json_loadb(meta.p ? meta.p : "", meta.len, JSON_REJECT_DUPLICATES, NULL);
+	if (!part.meta || take_part(job, &part, dir.p, &err) < 0) {
+		job->n_unread++;
+		log_warn("the record of %s cannot be read, going on without it: %s", entry->id,
+			err.msg[0] ? err.msg : "its meta.json is none");
+	}
+	blame_record_done(&part.targets);
+	json_decref(part.meta);
+}
+
+/* ---- all of them ---- */
+
+static int newest_first(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+
+	return x->at_ms < y->at_ms ? 1 : x->at_ms > y->at_ms ? -1 : 0;
+}
+
+static int print(struct job *job, struct err *err)
+{
+	bool is_json = job->cli->json || job->cli->jsonl;
+	size_t max = job->o->limit > 0 ? (size_t)job->o->limit : is_json ? SIZE_MAX : ROWS_TEXT;
+	scoped_str struct str out = {0};
+	size_t n = job->n_lines < max ? job->n_lines : max;
+	int r;
+
+	if (job->n_lines > 1)
+		qsort(job->lines, job->n_lines, sizeof(struct line), newest_first);
+	if (job->cli->json && !job->cli->jsonl)
+		str_putc(&out, '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct str *text = is_json ? &job->lines[i].json : &job->lines[i].text;
+
+		if (i > 0 && job->cli->json && !job->cli->jsonl)
+			str_putc(&out, ',');
+		str_add(&out, text->p, text->len);
+		if (job->cli->jsonl)
+			str_putc(&out, '\n');
+	}
+	if (job->cli->json && !job->cli->jsonl)
+		str_puts(&out, "]\n");
+	r = cli_print(&out, err);
+	if (n < job->n_lines && !job->cli->quiet)
+		log_warn("%zu older ones are not shown: --limit N shows more", job->n_lines - n);
+	return r;
+}
+
+static int say_none(const struct job *job, const char *path)
+{
+	if (!job->cli->quiet && job->n_read == 0)
+		log_warn("no record of yours has '%s' in a mount%s", path,
+			job->o->guest ? "" : "; --guest PATH asks for a path inside");
+	else if (!job->cli->quiet)
+		log_warn("none of %zu records says that '%s' was changed", job->n_read, path);
+	return CLI_NO;
+}
+
+/* A path of the host, with what leads to it resolved. One where nothing lies may have been deleted, or be one inside. */
+static void name_paths(struct job *job, const char *path)
+{
+	scoped_mem char *cwd = getcwd(NULL, 0), *folder = NULL, *real = NULL;
+	scoped_str struct str whole = {0}, host = {0};
+	struct stat st;
+	char *slash;
+
+	path_resolve(slice_of(cwd ? cwd : "/"), slice_of(path), &whole);
+	if (job->o->guest || lstat(whole.p, &st) < 0)
+		job->inside = mem_dup(whole.p);
+	if (job->o->guest)
+		return;
+	folder = mem_dup(whole.p);
+	slash = strrchr(folder, '/');
+	*slash = '\0';
+	real = realpath(*folder ? folder : "/", NULL);
+	path_resolve(slice_of(real ? real : *folder ? folder : "/"), slice_of(slash + 1), &host);
+	job->host = str_take(&host);
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct job job = {.cli = cli, .o = options};
+	struct record_list list;
+	struct err ignored = {0};
+	int r = records_list(cli, &list, err);
+
+	(void)n_args;
+	if (r < 0)
+		return r;
+	name_paths(&job, args[0]);
+	/* Not a user's to read; without it, what was applied is not said. */
+	(void)ledger_walk(cli->state_dir, on_ledger_line, &job, &ignored);
+	for (size_t i = list.n; i-- > 0;)
+		if (records_may_read(cli, &list.items[i]))
+			take_record(&job, &list.items[i]);
+	r = job.n_lines > 0 || cli->json ? print(&job, err) : 0;
+	if (r == 0 && job.n_lines == 0)
+		r = say_none(&job, args[0]);
+	for (size_t i = 0; i < job.n_lines; i++) {
+		str_done(&job.lines[i].text);
+		str_done(&job.lines[i].json);
+	}
+	for (size_t i = 0; i < job.n_acts; i++) {
+		free(job.acts[i].act);
+		free(job.acts[i].detail);
+	}
+	free(job.lines);
+	free(job.acts);
+	free(job.host);
+	free(job.inside);
+	records_list_done(&list);
+	return r;
+}
+
+static const struct option table[] = {
+	{"guest", 0, NULL, "PATH is one inside the sandboxes, not of this host", OPTION_ON,
+		offsetof(struct options, guest)},
+	{"limit", 0, "N", "at most so many changes, the newest; as text 100 without it",
+		OPTION_COUNT, offsetof(struct options, limit)},
+	{NULL},
+};
+
+static const struct option_group groups[] = {{"Options", table}, {NULL}};
+
+const struct verb verb_blame = {
+	.name = "blame",
+	.class = VERB_FILES,
+	.usage = "PATH",
+	.help = "which sandbox, command and program changed a file, in all records",
+	.text = "The newest change first. A path of this host is looked for where it was "
+		"mounted; of a folder, all below. Renames are followed back to old names.",
+	.groups = groups,
+	.options_size = sizeof(struct options),
+	.min_args = 1,
+	.max_args = 1,
+	.run = run,
+};

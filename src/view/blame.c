@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/blame.h"
+
+#include <stdlib.h>
+
+#include "util/mem.h"
+#include "util/path.h"
+#include "view/file_access.h"
+#include "view/intern.h"
+#include "view/view_filter.h"
+
+#define SAME_MAX 64 /* rows that one more of the same is looked for in */
+
+struct name {
+	struct slice path;
+	bool is_alias; /* not asked for: what is there now had this name before */
+};
+
+struct blame {
+	struct intern *intern;
+	struct command_list *commands;
+	struct blame_row *events; /* each that changed something */
+	size_t n_events, events_room;
+	struct blame_row *rows;
+	size_t n_rows, rows_room;
+	struct name *names;
+	size_t n_names, names_room;
+};
+
+struct blame *blame_new(void)
+{
+	static const struct view_filter all = {0};
+	struct blame *blame = new0(struct blame);
+
+	blame->intern = intern_new();
+	blame->commands = command_list_new(&all);
+	return blame;
+}
+
+void blame_free(struct blame *blame)
+{
+	if (!blame)
+		return;
+	command_list_free(blame->commands);
+	intern_free(blame->intern);
+	free(blame->events);
+	free(blame->rows);
+	free(blame->names);
+	free(blame);
+}
+
+const char *blame_word(enum blame_change change)
+{
+	static const char *const words[BLAME_N_CHANGES] = {
+		[BLAME_CREATED] = "created",
+		[BLAME_WRITTEN] = "written",
+		[BLAME_RENAMED] = "renamed",
+		[BLAME_DELETED] = "deleted",
+		[BLAME_MODE] = "mode",
+	};
+
+	return words[change];
+}
+
+/* ---- what is kept ---- */
+
+static void add_name(struct blame *blame, struct slice path, bool is_alias)
+{
+	if (blame->n_names >= BLAME_ALIASES_MAX)
+		return;
+	for (size_t i = 0; i < blame->n_names; i++)
+		if (slice_eq(blame->names[i].path, path))
+			return;
+	if (blame->n_names == blame->names_room) {
+		blame->names_room = blame->names_room ? blame->names_room * 2 : 16;
+		blame->names = mem_grow(blame->names, blame->names_room, sizeof(struct name));
+	}
+	blame->names[blame->n_names++] =
+		(struct name){.path = intern_text(blame->intern, path), .is_alias = is_alias};
+}
+
+void blame_ask(struct blame *blame, struct slice path)
+{
+	add_name(blame, path, false);
+}
+
+static void add_row(struct blame_row **rows, size_t *n, size_t *room, const struct blame_row *row)
+{
+	if (*n == *room) {
+		*room = *room ? *room * 2 : 64;
+		*rows = mem_grow(*rows, *room, sizeof(struct blame_row));
+	}
+	(*rows)[(*n)++] = *row;
+}
+
+/* false: it changed nothing. */
+static bool classify(const struct event *ev, struct blame_row *row)
+{
+	row->path = ev->path;
+	switch ((int)ev->kind) {
+	case EVENT_FILE_OPEN:
+		row->change = file_access_made(ev) ? BLAME_CREATED : BLAME_WRITTEN;
+		return file_access_made(ev) || file_access_changes(ev);
+	case EVENT_DIR_CREATE:
+		row->change = BLAME_CREATED;
+		return true;
+	case EVENT_FILE_LINK:
+		row->change = BLAME_CREATED;
+		row->from = ev->target;
+		return true;
+	case EVENT_FILE_RENAME:
+		row->change = BLAME_RENAMED;
+		row->path = ev->to;
+		row->from = ev->from;
+		return ev->from.len > 0;
+	case EVENT_FILE_DELETE:
+		row->change = BLAME_DELETED;
+		return true;
+	case EVENT_FILE_TRUNCATE:
+		row->change = BLAME_WRITTEN;
+		return true;
+	case EVENT_FILE_MODE:
+		row->change = BLAME_MODE;
+		return true;
+	}
+	return false;
+}
+
+void blame_add(struct blame *blame, const struct event *ev)
+{
+	static const struct view_filter all = {0};
+	struct blame_row row = {.pid = ev->pid,
+		.wall_ms = ev->wall_ms,
+		.guest_ns = ev->guest_ns,
+		.seq = (uint64_t)ev->seq,
+		.first_seq = (uint64_t)ev->seq,
+		.times = 1};
+
+	command_list_add(blame->commands, ev);
+	if (ev->kind < EVENT_FILE_OPEN || ev->kind > EVENT_DIR_CREATE ||
+		!view_filter_takes(&all, ev) || file_access_is_nowhere(ev) ||
+		(event_has(ev, result) && ev->result != 0) || !classify(ev, &row) ||
+		row.path.len == 0 || blame->n_events >= BLAME_EVENTS_MAX)
+		return;
+	row.path = intern_text(blame->intern, row.path);
+	row.from = intern_text(blame->intern, row.from);
+	row.exec = intern_text(blame->intern, ev->exec);
+	add_row(&blame->events, &blame->n_events, &blame->events_room, &row);
+	if (ev->kind == EVENT_FILE_RENAME && event_has(ev, exchange) && ev->exchange) {
+		struct slice to = row.path;
+
+		row.path = row.from;
+		row.from = to;
+		add_row(&blame->events, &blame->n_events, &blame->events_room, &row);
+	}
+}
+
+/* ---- back from the end ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct blame_row *x = a, *y = b;
+
+	if (x->guest_ns != y->guest_ns)
+		return x->guest_ns < y->guest_ns ? -1 : 1;
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+static bool is_asked(const struct blame *blame, struct slice path)
+{
+	for (size_t i = 0; i < blame->n_names; i++)
+		if (path_is_beneath(path, blame->names[i].path))
+			return true;
+	return false;
+}
+
+/* What was renamed: names that lie at or below the new one had others before. */
+static bool follow_back(struct blame *blame, const struct blame_row *event)
+{
+	bool is_ours = is_asked(blame, event->path) || is_asked(blame, event->from);
+	size_t n = blame->n_names;
+
+	if (is_asked(blame, event->path))
+		add_name(blame, event->from, true);
+	for (size_t i = 0; i < n; i++) {
+		struct slice name = blame->names[i].path;
+		scoped_str struct str before = {0};
+
+		is_ours |= path_is_beneath(name, event->from); /* it went with a folder above */
+		if (name.len <= event->path.len || !path_is_beneath(name, event->path))
+			continue;
+		str_add(&before, event->from.p, event->from.len);
+		str_add(&before, name.p + event->path.len, name.len - event->path.len);
+		add_name(blame, str_slice(&before), true);
+		is_ours = true;
+	}
+	return is_ours;
+}
+
+/* Before it was made, the name was another file's. */
+static void forget(struct blame *blame, struct slice path)
+{
+	for (size_t i = 0; i < blame->n_names; i++)
+		if (blame->names[i].is_alias && slice_eq(blame->names[i].path, path)) {
+			blame->names[i] = blame->names[--blame->n_names];
+			return;
+		}
+}
+
+static void keep(struct blame *blame, const struct blame_row *event)
+{
+	size_t first = blame->n_rows > SAME_MAX ? blame->n_rows - SAME_MAX : 0;
+
+	for (size_t i = blame->n_rows; i-- > first;) {
+		struct blame_row *row = &blame->rows[i];
+
+		if (row->change == event->change && row->pid == event->pid &&
+			slice_eq(row->path, event->path) && slice_eq(row->from, event->from) &&
+			slice_eq(row->exec, event->exec)) {
+			row->first_seq = event->seq;
+			row->times++;
+			return;
+		}
+	}
+	add_row(&blame->rows, &blame->n_rows, &blame->rows_room, event);
+}
+
+static const struct command *find_exec(const struct blame *blame, size_t n, struct slice exec)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct command *command = command_list_get(blame->commands, i);
+
+		if (!command->derived && slice_eq(command->exec, exec))
+			return command;
+	}
+	return NULL;
+}
+
+static void find_who(
+	struct blame *blame, struct process_tree *tree, size_t n_nodes, size_t n_commands)
+{
+	for (size_t i = 0; i < blame->n_rows; i++) {
+		struct blame_row *row = &blame->rows[i];
+
+		for (size_t k = 0; k < n_nodes; k++) {
+			const struct process_node *node = process_tree_get(tree, k);
+
+			if (node->pid == row->pid && node->started_ns <= row->guest_ns &&
+				(!row->node || node->started_ns >= row->node->started_ns))
+				row->node = node;
+		}
+		if (row->node)
+			row->command = command_list_find(blame->commands, row->node);
+		if (!row->command)
+			row->command = find_exec(blame, n_commands, row->exec);
+	}
+}
+
+size_t blame_settle(struct blame *blame)
+{
+	struct process_tree *tree;
+	size_t n;
+
+	if (blame->n_events > 0)
+		qsort(blame->events, blame->n_events, sizeof(struct blame_row), by_time);
+	for (size_t i = blame->n_events; i-- > 0;) {
+		const struct blame_row *event = &blame->events[i];
+		bool is_ours = false;
+
+		if (event->change == BLAME_RENAMED)
+			is_ours = follow_back(blame, event);
+		else
+			is_ours = is_asked(blame, event->path);
+		if (is_ours)
+			keep(blame, event);
+		if (is_ours && event->change == BLAME_CREATED)
+			forget(blame, event->path);
+	}
+	if (blame->n_rows == 0)
+		return 0;
+	n = command_list_settle(blame->commands);
+	tree = command_list_tree(blame->commands);
+	find_who(blame, tree, process_tree_settle(tree), n);
+	return blame->n_rows;
+}
+
+const struct blame_row *blame_get(const struct blame *blame, size_t i)
+{
+	return &blame->rows[i];
+}

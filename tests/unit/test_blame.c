@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which events of a record concern a path, whatever it was called. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "util/mem.h"
+#include "view/blame.h"
+
+/* Events in a row, as "w PATH" (written), "c PATH" (made), "d PATH", "r FROM TO", "x FROM TO" (both change places). */
+static const struct blame_case {
+	const char *events, *path, *rows;
+} cases[] = {
+	{"c /a;w /a;w /b", "/a", "written /a;created /a;"},
+	{"w /a;w /a;w /a", "/a", "written /a x3;"},
+	{"c /a;r /a /b;w /b", "/b", "written /b;renamed /a>/b;created /a;"},
+	{"c /a;r /a /b;w /b", "/a", "renamed /a>/b;created /a;"},
+	{"w /a;c /a;r /a /b", "/b", "renamed /a>/b;created /a;"},
+	{"c /d/f;r /d /e;r /e/f /e/g", "/e/g", "renamed /e/f>/e/g;renamed /d>/e;created /d/f;"},
+	{"w /d/f;r /d /e", "/d/f", "renamed /d>/e;written /d/f;"},
+	{"w /d/f;w /dd;w /d", "/d", "written /d;written /d/f;"},
+	{"c /t;r /t /a;d /a;c /t;w /t", "/a", "deleted /a;renamed /t>/a;created /t;"},
+	{"w /a;w /b;x /a /b;w /a", "/a", "written /a x2;renamed /b>/a;renamed /a>/b;written /b;"},
+	{"r /a /b;r /b /a", "/a", "renamed /b>/a;renamed /a>/b;"},
+	{"w /a", "/nothing", ""},
+};
+
+static void add(struct blame *blame, char *text, int64_t n)
+{
+	char *kind = strsep(&text, " "), *path = strsep(&text, " ");
+	struct event ev = {.seq = (uint64_t)n, .guest_ns = n, .wall_ms = n, .pid = 2};
+
+	switch (*kind) {
+	case 'r':
+	case 'x':
+		ev.kind = EVENT_FILE_RENAME;
+		event_set_text(&ev, from, path);
+		event_set_text(&ev, to, text);
+		if (*kind == 'x')
+			event_set(&ev, exchange, true);
+		break;
+	case 'd':
+		ev.kind = EVENT_FILE_DELETE;
+		event_set_text(&ev, path, path);
+		break;
+	default:
+		ev.kind = EVENT_FILE_OPEN;
+		event_set_text(&ev, path, path);
+		event_set_text(&ev, access, "write");
+		if (*kind == 'c')
+			event_set(&ev, created, true);
+	}
+	blame_add(blame, &ev);
+}
+
+static void test_blame(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		scoped(blame) struct blame *blame = blame_new();
+		scoped_mem char *copy = mem_dup(cases[i].events);
+		scoped_str struct str got = {0};
+		char *rest = copy;
+		int64_t n = 0;
+
+		blame_ask(blame, slice_of(cases[i].path));
+		for (char *one; (one = strsep(&rest, ";"));)
+			add(blame, one, ++n);
+		str_puts(&got, "");
+		for (size_t k = 0, rows = blame_settle(blame); k < rows; k++) {
+			const struct blame_row *row = blame_get(blame, k);
+
+			str_printf(&got, "%s %.*s%s%.*s", blame_word(row->change),
+				(int)row->from.len, row->from.p ? row->from.p : "",
+				row->from.len ? ">" : "", (int)row->path.len, row->path.p);
+			if (row->times > 1)
+				str_printf(&got, " x%zu", row->times);
+			str_putc(&got, ';');
+		}
+		if (strcmp(got.p ? got.p : "", cases[i].rows) != 0)
+			fail_msg("%s, %s: got '%s', not '%s'", cases[i].events, cases[i].path,
+				got.p, cases[i].rows);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
