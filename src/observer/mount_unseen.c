@@ -68,12 +68,20 @@ bool mount_unseen_add(
 	return true;
 }
 
-void mount_unseen_settle(struct mount_unseen *u, uint64_t inode, pid_t host_pid)
+bool mount_unseen_settle(struct mount_unseen *u, uint64_t inode, pid_t host_pid)
 {
-	for (size_t i = u->n; i-- > 0;)
-		if (u->list[i].open.inode == inode && u->list[i].open.host_pid == host_pid &&
-			!u->list[i].is_told)
-			remove_at(u, i);
+	bool is_closed = false;
+
+	for (size_t i = u->n; i-- > 0;) {
+		const struct entry *entry = &u->list[i];
+
+		if (entry->open.inode != inode || entry->open.host_pid != host_pid ||
+			entry->is_told)
+			continue;
+		is_closed |= entry->is_closed;
+		remove_at(u, i);
+	}
+	return is_closed;
 }
 
 void mount_unseen_closed(struct mount_unseen *u, uint64_t inode, bool written)

@@ -36,8 +36,8 @@ SCOPED_TYPE(mount_unseen)
 /* Copies. False: there is no room. */
 bool mount_unseen_add(
 	struct mount_unseen *unseen, const struct mount_unseen_open *open, struct slice path);
-/* A record tells of it after all. */
-void mount_unseen_settle(struct mount_unseen *unseen, uint64_t inode, pid_t host_pid);
+/* A record tells of it after all. True: its close was seen already. */
+bool mount_unseen_settle(struct mount_unseen *unseen, uint64_t inode, pid_t host_pid);
 void mount_unseen_closed(struct mount_unseen *unseen, uint64_t inode, bool written);
 bool mount_unseen_waits(const struct mount_unseen *unseen); /* for a record, or for its time */
 /* The next event of those that are older than MOUNT_UNSEEN_NS at that time: mount.open, and mount.close where it was

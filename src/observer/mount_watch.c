@@ -42,6 +42,8 @@ struct mount_watch {
 	uint64_t inodes[WITNESS_BATCH];
 	int n_batch;
 	int64_t read_ns; /* guest_ns of the batch */
+	bool is_more;    /* behind it */
+	bool is_drained; /* no record and no event waits */
 	struct mount_inode *closing[CLOSING_MAX];
 	size_t n_closing;
 	struct wire_look look;
@@ -158,6 +160,15 @@ static void tell_closed(struct mount_watch *w, struct mount_file *file,
 		free_told(w);
 }
 
+static void add_closing(struct mount_watch *w, struct mount_inode *inode)
+{
+	inode->n_looks = 0;
+	if (inode->is_closing || w->n_closing == CLOSING_MAX)
+		return; /* the next close of it, or the end, comes back to it */
+	inode->is_closing = true;
+	w->closing[w->n_closing++] = inode;
+}
+
 /* ---- records ---- */
 
 static void note_seen(
@@ -221,18 +232,23 @@ static void note_open(struct mount_watch *w, const struct decode_head *head,
 void mount_watch_event(struct mount_watch *w, const struct decode_head *head,
 	const struct mount_watch_who *who, const struct event *ev)
 {
+	bool is_closed = false;
+
 	if (event_has(ev, result))
 		return;
 	if (head->inode && (ev->kind == EVENT_FILE_OPEN || ev->kind == EVENT_PROCESS_EXEC)) {
 		mount_files_opener(w->files, head->inode, (pid_t)head->host_pid);
-		mount_unseen_settle(w->unseen, head->inode, (pid_t)head->host_pid);
+		is_closed = mount_unseen_settle(w->unseen, head->inode, (pid_t)head->host_pid);
 	}
-	if (ev->kind == EVENT_FILE_OPEN && head->file)
+	if (ev->kind == EVENT_FILE_OPEN && head->file) {
 		note_open(w, head, who, ev);
-	else if (ev->kind == EVENT_FILE_RENAME)
+		if (is_closed)
+			add_closing(w, mount_files_inode(w->files, head->inode));
+	} else if (ev->kind == EVENT_FILE_RENAME) {
 		mount_files_renamed(w->files, ev->from, ev->to, event_has(ev, exchange));
-	else if (ev->kind == EVENT_FILE_DELETE)
+	} else if (ev->kind == EVENT_FILE_DELETE) {
 		mount_files_deleted(w->files, ev->path);
+	}
 }
 
 /* ---- looking ---- */
@@ -243,7 +259,7 @@ static void take_answer(struct mount_watch *w, struct mount_file *file,
 	struct mount_inode *inode = file->inode;
 
 	if (item->state == WIRE_LOOK_GONE) {
-		if (is_end || ++file->n_gone >= GONE_MAX)
+		if (is_end || (w->is_drained && ++file->n_gone >= GONE_MAX))
 			tell_closed(w, file, NULL, guest_now(w), false);
 	} else if (item->state == WIRE_LOOK_CLOSED || is_end) {
 		inode->n_looks = LOOKS_MAX; /* it was this one */
@@ -290,15 +306,6 @@ static void look_at(struct mount_watch *w, struct mount_file *file, bool is_end)
 		.what = is_end ? WIRE_LOOK_END : WIRE_LOOK_FILE};
 	if (w->n_look == WIRE_LOOKS_MAX)
 		flush_looks(w, is_end);
-}
-
-static void add_closing(struct mount_watch *w, struct mount_inode *inode)
-{
-	inode->n_looks = 0;
-	if (inode->is_closing || w->n_closing == CLOSING_MAX)
-		return; /* the next close of it, or the end, comes back to it */
-	inode->is_closing = true;
-	w->closing[w->n_closing++] = inode;
 }
 
 static void look_at_inode(struct mount_watch *w, struct mount_inode *inode)
@@ -363,7 +370,8 @@ bool mount_watch_read(struct mount_watch *w)
 	}
 	w->n_batch = n < 0 ? 0 : n;
 	find_inodes(w);
-	return n >= WITNESS_BATCH / 2;
+	w->is_more = n == WITNESS_BATCH;
+	return w->is_more;
 }
 
 static void look_at_all(struct mount_watch *w)
@@ -442,14 +450,15 @@ static void tell_unseen(struct mount_watch *w, bool is_end)
 	}
 }
 
-void mount_watch_join(struct mount_watch *w, bool is_drained)
+void mount_watch_join(struct mount_watch *w, bool is_empty)
 {
+	w->is_drained = is_empty && !w->is_more;
 	for (int i = 0; i < w->n_batch; i++)
 		take_witness(w, &w->batch[i], w->inodes[i]);
 	close_batch(w);
 	look_at_closing(w);
-	if (!is_drained)
-		return;
+	if (!w->is_drained)
+		return; /* who opened what is still to be compared */
 	mount_files_turn(w->files);
 	tell_unseen(w, false);
 }

@@ -47,10 +47,10 @@ void mount_watch_record(struct mount_watch *watch, const struct decode_head *hea
 void mount_watch_event(struct mount_watch *watch, const struct decode_head *head,
 	const struct mount_watch_who *who, const struct event *ev);
 
-/* Before the ring is read, and when it was read to its end or as far as one goes at once. The former returns true
+/* Before the ring is read, and when it was read: to its end (is_empty) or as far as one goes at once. The former returns true
  * where there is more to be read after the latter. */
 bool mount_watch_read(struct mount_watch *watch);
-void mount_watch_join(struct mount_watch *watch, bool is_drained);
+void mount_watch_join(struct mount_watch *watch, bool is_empty);
 
 /* So many ms from now it is to be read and joined again, whatever happens; -1: only when something does. */
 int mount_watch_wait_ms(const struct mount_watch *watch);

@@ -305,7 +305,7 @@ int observer_fd(const struct observer *o)
 	return pump_fd(o->pump);
 }
 
-static int drain_some(struct observer *o, size_t max_records)
+static int drain_some(struct observer *o, size_t max_records, bool *ret_is_empty)
 {
 	struct slice record;
 	size_t n = 0;
@@ -314,6 +314,7 @@ static int drain_some(struct observer *o, size_t max_records)
 	pump_begin(o->pump);
 	for (; (max_records == 0 || n < max_records) && (r = pump_next(o->pump, &record)) > 0; n++)
 		emit_record(o->emit, record.p, record.len);
+	*ret_is_empty = r == 0;
 	if (r == 0)
 		emit_note_empty(o->emit);
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
@@ -326,13 +327,14 @@ int observer_drain(struct observer *o, size_t max_records)
 	bool is_more;
 
 	do {
+		bool is_empty;
 		int some;
 
 		is_more = o->watch && mount_watch_read(o->watch);
-		some = drain_some(o, max_records);
+		some = drain_some(o, max_records, &is_empty);
 		n += some > 0 ? (size_t)some : 0;
 		if (o->watch)
-			mount_watch_join(o->watch, max_records == 0 || some < (int)max_records);
+			mount_watch_join(o->watch, is_empty);
 	} while (is_more && (max_records == 0 || n < max_records));
 	return (int)n;
 }
@@ -367,7 +369,8 @@ static int drain_to_mark(struct observer *o, int deadline_ms)
 	struct pump_mark mark = pump_mark(o->pump);
 
 	for (;;) {
-		int n = drain_some(o, EXIT_BATCH);
+		bool is_empty;
+		int n = drain_some(o, EXIT_BATCH, &is_empty);
 
 		if (pump_has_passed(o->pump, &mark)) {
 			emit_losses(o->emit); /* what came no more */
@@ -392,7 +395,7 @@ int observer_drain_exit(struct observer *o, int deadline_ms)
 		is_more = o->watch && mount_watch_read(o->watch);
 		r = drain_to_mark(o, deadline_ms);
 		if (o->watch)
-			mount_watch_join(o->watch, r == 0);
+			mount_watch_join(o->watch, false); /* others may write on and on */
 	} while (r == 0 && is_more);
 	return r;
 }

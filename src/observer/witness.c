@@ -12,7 +12,7 @@
 
 #define LINK_SIZE 32
 #define MASK      (FAN_OPEN | FAN_CLOSE_WRITE | FAN_CLOSE_NOWRITE)
-/* The kernel holds as many events as fs.fanotify.max_queued_events says (16,384 where nobody changed it). */
+/* Without FAN_UNLIMITED_QUEUE as many events wait as fs.fanotify.max_queued_events says: 16,384 by default. */
 #define INIT_FLAGS  (FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK)
 #define EVENT_FLAGS (O_RDONLY | O_LARGEFILE | O_CLOEXEC | O_NONBLOCK | O_NOATIME)
 
@@ -20,9 +20,9 @@ struct witness {
 	int fd;
 };
 
-static int init(struct err *err)
+static int init(bool all, struct err *err)
 {
-	int fd = fanotify_init(INIT_FLAGS, EVENT_FLAGS);
+	int fd = fanotify_init(INIT_FLAGS | (all ? FAN_UNLIMITED_QUEUE : 0), EVENT_FLAGS);
 
 	if (fd >= 0)
 		return fd;
@@ -36,16 +36,16 @@ static int init(struct err *err)
 
 int witness_probe(struct err *err)
 {
-	scoped_fd int fd = init(err);
+	scoped_fd int fd = init(false, err);
 
 	return fd < 0 ? fd : 0;
 }
 
-int witness_open(struct witness **ret_witness, struct err *err)
+int witness_open(bool all, struct witness **ret_witness, struct err *err)
 {
 	scoped(witness) struct witness *witness = new0(struct witness);
 
-	witness->fd = init(err);
+	witness->fd = init(all, err);
 	if (witness->fd < 0)
 		return witness->fd;
 	*ret_witness = take(&witness);

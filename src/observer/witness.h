@@ -28,7 +28,8 @@ struct witness_event {
 /* 0, or why there can be none here. */
 int witness_probe(struct err *err);
 
-int witness_open(struct witness **ret_witness, struct err *err);
+/* all: however many events wait, none is thrown away; for a sandbox that is held when nobody reads. */
+int witness_open(bool all, struct witness **ret_witness, struct err *err);
 void witness_free(struct witness *witness);
 SCOPED_TYPE(witness)
 

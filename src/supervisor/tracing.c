@@ -89,7 +89,7 @@ void tracing_on_mount(void *ctx, int mount_fd, const struct spec_mount *mount)
 	if (!(sup->spec->trace & SPEC_TRACE_MOUNTS) || sup->witness_fault)
 		return;
 	if (!sup->witness)
-		r = witness_open(&sup->witness, &err);
+		r = witness_open(sup->spec->on_loss != SPEC_ON_LOSS_CONTINUE, &sup->witness, &err);
 	if (r == 0)
 		r = witness_watch(sup->witness, mount_fd, &err);
 	if (r < 0)

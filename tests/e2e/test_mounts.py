@@ -330,21 +330,27 @@ def test_more_events_than_the_kernel_keeps_are_said(sandbox, folder):
 	"""With the supervisor stopped nothing is read: what overflows is told, and each close all the same."""
 	queue = int(pathlib.Path('/proc/sys/fs/fanotify/max_queued_events').read_text())
 	box = sandbox('--on-loss', 'continue', '--trace-sources', 'mounts', '-m', f'{folder}:{AT}:rw')
-	process = box.start(PYTHON, '-c', '''
+	process = box.start(PYTHON, '-S', '-c', '''
 import os, sys, time
 held = os.open('/data/held', os.O_CREAT | os.O_WRONLY); os.write(held, b'123456'); os.mkdir('/data/many')
+for i in range(500): os.close(os.open(f'/data/many/{i}', os.O_CREAT | os.O_WRONLY))
 open('/data/ready', 'w').close()
 while not os.path.exists('/data/go'): time.sleep(0.01)
 os.close(held)
-for i in range(int(sys.argv[1])): os.close(os.open(f'/data/many/{i}', os.O_CREAT | os.O_WRONLY))
-''', str(queue + 1000))
-	wait_for((folder / 'ready').exists, 'the command to be ready')
+for _ in range(int(sys.argv[1]) // 500 + 2):
+	if os.fork() == 0:
+		for i in range(500): os.close(os.open(f'/data/many/{i}', os.O_RDONLY))
+		os._exit(0)
+	os.wait()
+open('/data/done', 'w').close()
+''', str(queue))
+	wait_for((folder / 'ready').exists, 'the command to be ready', 30)
 	time.sleep(0.2)
 	[supervisor] = box.supervisor()
 	os.kill(supervisor, signal.SIGSTOP)
 	try:
 		(folder / 'go').touch()
-		wait_for((folder / 'many' / str(queue + 999)).exists, 'all files to be made', 60)
+		wait_for((folder / 'done').exists, 'all files to be opened', 60)
 	finally:
 		os.kill(supervisor, signal.SIGCONT)
 	assert process.wait(60) == 0
@@ -353,3 +359,23 @@ for i in range(int(sys.argv[1])): os.close(os.open(f'/data/many/{i}', os.O_CREAT
 	assert box.record.show()['complete'] is False
 	[held] = [event for event in box.record.events('mount.close') if event['path'] == f'{AT}/held']
 	assert held['bytes_written'] == 6
+
+
+def test_a_storm_of_opens_is_told_whole(sandbox, folder):
+	"""As many as the supervisor cannot follow: each open and close is told once, none by the second witness alone."""
+	box = sandbox('--trace-sources', 'mounts', '-m', f'{folder}:{AT}:rw')
+	run = box.py('''
+import os
+for i in range(200): os.close(os.open(f's{i}', os.O_CREAT | os.O_WRONLY))
+for _ in range(4):
+	if os.fork() == 0:
+		for i in range(6000): f = os.open(f's{i % 200}', os.O_RDWR); os.write(f, b'xy'); os.close(f)
+		os._exit(0)
+for _ in range(4): os.wait()
+''', options=('-w', AT))
+	assert run.code == 0, run
+	told = collections.Counter(event['kind'] for event in of_mounts(box.record))
+	assert told == {'mount.create': 200, 'mount.open': 24_000, 'mount.close': 24_200}, told
+	assert not [event for event in of_mounts(box.record) if event.get('witness')]
+	assert sum(event['bytes_written'] for event in box.record.events('mount.close')) == 48_000
+	assert box.record.show()['complete'] is True

@@ -168,7 +168,7 @@ static void test_unseen(void **state)
 	assert_true(mount_unseen_add(unseen, &own, slice_of("/own")));
 	assert_true(mount_unseen_add(unseen, &own, slice_of("/own"))); /* the same once more */
 	assert_false(mount_unseen_next(unseen, 5 + MOUNT_UNSEEN_NS - 1, &ev));
-	mount_unseen_settle(unseen, 1, 10);
+	assert_false(mount_unseen_settle(unseen, 1, 10));
 	mount_unseen_closed(unseen, 2, true);
 	assert_true(mount_unseen_waits(unseen));
 	assert_true(mount_unseen_next(unseen, 6 + MOUNT_UNSEEN_NS, &ev));
@@ -179,6 +179,9 @@ static void test_unseen(void **state)
 	assert_true(mount_unseen_next(unseen, 6 + MOUNT_UNSEEN_NS, &ev));
 	assert_int_equal(ev.kind, EVENT_MOUNT_CLOSE);
 	assert_false(mount_unseen_next(unseen, INT64_MAX, &ev));
+	assert_true(mount_unseen_add(unseen, &late, slice_of("/late")));
+	mount_unseen_closed(unseen, 1, false);
+	assert_true(mount_unseen_settle(unseen, 1, 10));
 	(void)state;
 }
 
