@@ -268,9 +268,13 @@ const char *journal_find_content(const struct journal *journal, int n, struct sl
 
 char *journal_moved(const struct journal *journal, int n, const char *path)
 {
+	char *now;
+
 	if (n < 0 || n >= MOUNTS_MAX || !journal->mounts[n].moves)
 		return NULL;
-	return moves_find(journal->mounts[n].moves, path);
+	now = moves_find(journal->mounts[n].moves, path);
+	/* In a folder that was renamed, a file's redirect is relative to where the folder is now. */
+	return now ? now : moves_find_since(journal->mounts[n].moves, path);
 }
 
 bool journal_next_temporary(const struct journal *journal, int n, size_t *i, struct slice *ret_path)

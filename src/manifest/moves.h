@@ -18,5 +18,7 @@ SCOPED_TYPE(moves)
 void moves_add(struct moves *moves, const char *from, const char *to);
 /* Where a path of before is now; the caller frees it. NULL: at its place. */
 char *moves_find(const struct moves *moves, const char *path);
+/* The same for a path of meanwhile, when some of them were done: it must not be one of before, too. */
+char *moves_find_since(const struct moves *moves, const char *path);
 
 #endif

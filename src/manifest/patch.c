@@ -10,17 +10,20 @@
 
 #include "manifest/beneath.h"
 #include "manifest/lower.h"
+#include "manifest/manifest_internal.h"
 #include "manifest/stack.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 
+#define DEPTH_MAX 300
 #define LOOKED_AT 8000 /* bytes in which a NUL makes a file binary, as git has it */
 
 struct patch {
 	struct patch_config config;
 	struct stack stack;
 	int lower_fd;
+	struct map *told; /* places below that the list tells something of: the change */
 };
 
 /* One side of a change. */
@@ -45,6 +48,13 @@ int patch_open(const struct patch_config *config, struct patch **ret_patch, stru
 	patch->lower_fd = lower_open_layer(layer);
 	if (patch->lower_fd < 0)
 		return err_set(err, patch->lower_fd, "open what lies below '%s': %m", layer->guest);
+	patch->told = map_new();
+	for (size_t i = 0; i < config->changes->n_items; i++) {
+		struct change *c = &config->changes->items[i];
+
+		if (c->kind != CHANGE_ADDED)
+			*map_slot(patch->told, slice_of(c->from ? c->from : c->path)) = c;
+	}
 	*ret_patch = take(&patch);
 	return 0;
 }
@@ -55,6 +65,7 @@ void patch_free(struct patch *patch)
 		return;
 	stack_done(&patch->stack);
 	scoped_close(&patch->lower_fd);
+	map_free(patch->told);
 	free(patch);
 }
 
@@ -114,7 +125,7 @@ static void add_line(struct str *out, const char *words, const char *prefix, con
 	str_puts(out, words);
 	add_name(out, prefix, path);
 	/* patch(1) takes what follows a blank for a time stamp. */
-	str_puts(out, strchr(path, ' ') && prefix[0] ? "\t\n" : "\n");
+	str_puts(out, path && strchr(path, ' ') && prefix[0] ? "\t\n" : "\n");
 }
 
 /* ---- the lines of one change ---- */
@@ -142,7 +153,7 @@ static void add_modes(struct str *out, const struct pair *p)
 			git_mode(b->mode));
 }
 
-static void add_head(struct str *out, const struct pair *p)
+static void add_head(struct str *out, const struct pair *p, bool is_rename)
 {
 	str_puts(out, "diff --git ");
 	add_name(out, "a/", p->from);
@@ -150,7 +161,7 @@ static void add_head(struct str *out, const struct pair *p)
 	add_name(out, "b/", p->to);
 	str_putc(out, '\n');
 	add_modes(out, p);
-	if (p->before.is && p->after.is && strcmp(p->from, p->to) != 0) {
+	if (is_rename) {
 		add_line(out, "rename from ", "", p->from);
 		add_line(out, "rename to ", "", p->to);
 	}
@@ -222,7 +233,7 @@ static int add_pair(struct patch *patch, const struct pair *p, struct str *out)
 		strcmp(p->from, p->to) == 0 &&
 		git_mode(p->before.is->mode) == git_mode(p->after.is->mode))
 		return 0; /* what else differs no patch can hold */
-	add_head(out, p);
+	add_head(out, p, p->before.is && p->after.is && strcmp(p->from, p->to) != 0);
 	r = is_text ? add_text(patch, p, out) : -EBADF;
 	if (r == -ENOENT)
 		return r;
@@ -248,6 +259,62 @@ static int add_sides(struct patch *patch, struct pair *p, struct str *out)
 			       &(struct pair){.from = p->to, .to = p->to, .after = p->after}, out);
 }
 
+/* ---- renamed folders: a patch knows files only ---- */
+
+struct moved {
+	const struct patch *patch;
+	int dirfd;
+	const char *from, *to;
+	int depth;
+	struct str *out;
+};
+
+static int add_moved(const struct moved *m);
+
+/* What the list tells of it by itself. */
+static bool is_told(const struct patch *patch, const char *path, bool is_folder)
+{
+	const struct change *c = map_find(patch->told, slice_of(path));
+
+	return c && (!is_folder || c->kind == CHANGE_RENAMED || c->kind == CHANGE_REMOVED);
+}
+
+static int on_moved_name(void *data, const char *name)
+{
+	const struct moved *m = data;
+	scoped_mem char *from = scan_join(m->from, name), *to = scan_join(m->to, name);
+	struct moved below = {
+		.patch = m->patch, .from = from, .to = to, .depth = m->depth + 1, .out = m->out};
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(m->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || scan_skipped_len(to) > 0 ||
+		is_told(m->patch, from, S_ISDIR(st.st_mode)))
+		return 0;
+	if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+		add_head(m->out, &(struct pair){.from = from, .to = to}, true);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	below.dirfd = openat(m->dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = below.dirfd < 0 ? 0 : add_moved(&below);
+	scoped_close(&below.dirfd);
+	return r;
+}
+
+static int add_moved(const struct moved *m)
+{
+	return m->depth > DEPTH_MAX ? 0 : scan_each_name(m->dirfd, on_moved_name, (void *)m);
+}
+
+static int add_moved_folder(const struct patch *patch, const struct change *c, struct str *out)
+{
+	scoped_fd int dirfd = beneath_open(patch->lower_fd, c->from, O_RDONLY | O_DIRECTORY);
+	struct moved m = {
+		.patch = patch, .dirfd = dirfd, .from = c->from, .to = c->path, .out = out};
+
+	return dirfd < 0 ? 0 : add_moved(&m);
+}
+
 int patch_add(struct patch *patch, const struct change *c, struct str *out)
 {
 	const char *base = c->from ? c->from : c->path;
@@ -256,6 +323,8 @@ int patch_add(struct patch *patch, const struct change *c, struct str *out)
 
 	if (!changes_is_listed(c))
 		return 0;
+	if (c->kind == CHANGE_RENAMED && S_ISDIR(c->after.mode))
+		return add_moved_folder(patch, c, out);
 	if (c->kind != CHANGE_ADDED && is_in_patch(&c->before))
 		p.before.is = &c->before;
 	if (c->kind != CHANGE_REMOVED && is_in_patch(&c->after))

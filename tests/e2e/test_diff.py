@@ -58,6 +58,21 @@ def test_patch_makes_one_tree_of_the_other(cloche, tree, tmp_path, command):
 	assert snapshot(copy) == snapshot(tree)
 
 
+def test_a_renamed_folder_is_every_file_in_it(cloche, tree, tmp_path):
+	for name in ('d/sub/deep/x', 'd/sub/y', 'd/gone', 'd/out'):
+		(tree / name).parent.mkdir(parents=True, exist_ok=True)
+		(tree / name).write_text(f'{name}\n')
+	os.symlink('sub', tree / 'd' / 'link')
+	copy = tmp_path / 'copy'
+	shutil.copytree(tree, copy, symlinks=True)
+	box = edited(cloche, tree, 'mv d e; echo more >> e/f; rm e/gone; mv e/out out; mv e/sub/deep deeper; chmod 755 e/sub; echo n > e/new')
+	patch = cloche.call('diff', box).raw_out
+	subprocess.run(['git', 'init', '-q', copy], check=True)
+	subprocess.run(['git', 'apply'], cwd=copy, input=patch, check=True)
+	assert cloche.call('apply', box).code == 0
+	assert snapshot(copy) == snapshot(tree) and 'deeper/x' in snapshot(tree) and 'e/sub/y' in snapshot(tree)
+
+
 def test_what_is_no_text_stands_by_size_and_hash(cloche, tree):
 	(tree / 'bin').write_bytes(b'a\0b')
 	box = edited(cloche, tree, "printf 'a\\0c' > bin")

@@ -34,6 +34,10 @@ static const struct changes_case changes_cases[] = {
 		"mv old new; echo more >> new/sub/f; rm new/h; echo x > new/x", ":",
 		"renamed old -> new directory\nremoved old/h\nchanged old/sub/f -> "
 		"new/sub/f\nadded new/x\n"},
+	{"file renamed in a renamed folder", "mkdir -p old/sub; echo 1 > old/sub/f; echo 2 > old/g",
+		"mv old new; mv new/sub/f new/sub/h; mv new/g new/k", ":",
+		"renamed old -> new directory\nrenamed old/g -> new/k\nrenamed old/sub/f -> "
+		"new/sub/h\n"},
 	{"renamed folder below a new one", "mkdir -p a/b/c; echo 1 > a/b/c/f; echo 2 > a/k",
 		"mkdir z; mv a/b z/b2; rm a/k", ":",
 		"removed a/k\nrenamed a/b -> z/b2 directory\n"},

@@ -67,6 +67,19 @@ static void test_moves(void **state)
 	}
 }
 
+static void test_path_of_meanwhile(void **state)
+{
+	scoped(moves) struct moves *moves = moves_new();
+	scoped_mem char *now = NULL, *same = NULL;
+
+	moves_add(moves, "a", "b");
+	moves_add(moves, "b/x", "b/y");
+	now = moves_find_since(moves, "b/x");
+	same = moves_find_since(moves, "b/z");
+	assert_string_equal(now, "b/y");
+	assert_null(same);
+}
+
 static void test_many_moves(void **state)
 {
 	scoped(moves) struct moves *moves = moves_new();
@@ -162,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_path_of_meanwhile),
 		cmocka_unit_test(test_many_moves),
 		cmocka_unit_test(test_torn_at_each_byte),
 	};
