@@ -7,10 +7,10 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/layers.h"
 #include "launcher/launch.h"
 #include "util/fdio.h"
 #include "util/log.h"
@@ -45,23 +45,6 @@ void image_choice_done(struct image_choice *choice)
 	image_choice_release(choice);
 	spec_words_done(&choice->own_entrypoint);
 	spec_words_done(&choice->own_cmd);
-}
-
-static int lock_layers(struct image_choice *choice, const struct cli *cli, struct err *err)
-{
-	scoped_mem char *folder = mem_printf("%s/layers", cli->state_dir);
-	scoped_mem char *path = mem_printf("%s/lock", folder);
-	int r = launch_make_state(cli->state_dir, err);
-
-	if (r < 0)
-		return r;
-	r = path_make_all(folder, 0700);
-	if (r < 0)
-		return err_set(err, r, "make '%s': %m", folder);
-	choice->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (choice->lock_fd < 0 || flock(choice->lock_fd, LOCK_SH) < 0)
-		return err_set(err, -errno, "lock '%s': %m", path);
-	return 0;
 }
 
 static void fill_env(char *env[N_PASSED + 1])
@@ -207,8 +190,10 @@ int image_choice_resolve(
 
 	if (!spec->image)
 		return 0;
-	r = lock_layers(choice, cli, err);
+	r = launch_make_state(cli->state_dir, err);
 	if (r == 0)
+		r = choice->lock_fd = layers_lock(cli->state_dir, false, err);
+	if (r >= 0)
 		r = start(choice, spec, cli, &answer, err);
 	return r < 0 ? r : read_answer(choice, spec, cli, &answer, err);
 }

@@ -118,9 +118,17 @@ static int each_folder(const char *state_dir, const char *kind, struct map *name
 	return r;
 }
 
+static void name_layer(void *ctx, struct slice name)
+{
+	*map_slot(ctx, name) = ctx;
+}
+
 static int find_named(const char *state_dir, struct map *named, struct err *err)
 {
-	int r = each_folder(state_dir, "sandboxes", named, take_list, err);
+	int r = image_refs_each_layer(state_dir, name_layer, named, err);
+
+	if (r == 0)
+		r = each_folder(state_dir, "sandboxes", named, take_list, err);
 
 	if (r == 0)
 		r = each_folder(state_dir, "sandboxes", named, take_rest, err);
@@ -129,13 +137,13 @@ static int find_named(const char *state_dir, struct map *named, struct err *err)
 
 /* ---- what is not ---- */
 
-/* "sb_....1": an image's are another's to remove. */
-static bool is_left_by_sandbox(const char *name)
+/* "sb_....1" of a sandbox, "sha256-..." of an image; what is being made has another name. */
+static bool is_layer(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 	scoped_mem char *id = dot ? mem_copy(name, (size_t)(dot - name)) : NULL;
 
-	return id && id_is_valid("sb", id);
+	return id ? id_is_valid("sb", id) : slice_starts(slice_of(name), "sha256-");
 }
 
 static int remove_unnamed(const char *state_dir, const struct map *named)
@@ -146,26 +154,34 @@ static int remove_unnamed(const char *state_dir, const struct map *named)
 	int n = 0;
 
 	while (dir && (e = readdir(dir)))
-		if (is_left_by_sandbox(e->d_name) && !map_find(named, slice_of(e->d_name)))
+		if (is_layer(e->d_name) && !map_find(named, slice_of(e->d_name)))
 			n += path_remove_all(dirfd(dir), e->d_name) == 0; /* else the next time */
 	if (dir)
 		(void)closedir(dir);
 	return n;
 }
 
-int layers_collect(const char *state_dir, struct err *err)
+int layers_collect(const char *state_dir, const struct image_refs_limits *limits,
+	struct layers_collected *ret, struct err *err)
 {
 	scoped_mem char *path = mem_printf("%s/layers", state_dir);
 	scoped(map) struct map *named = map_new();
 	scoped_fd int lock = -1;
 	int r;
 
+	*ret = (struct layers_collected){0};
 	if (access(path, F_OK) < 0)
 		return 0;
 	lock = layers_lock(state_dir, true, err);
 	if (lock < 0)
 		return lock;
+	r = image_refs_drop(state_dir, limits, err);
+	if (r < 0)
+		return r;
+	ret->images = r;
 	r = find_named(state_dir, named, err);
-	return r < 0 ? err_wrap(err, r, "find out which layers are used")
-	             : remove_unnamed(state_dir, named);
+	if (r < 0)
+		return err_wrap(err, r, "find out which layers are used");
+	ret->layers = remove_unnamed(state_dir, named);
+	return 0;
 }

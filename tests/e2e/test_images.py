@@ -411,3 +411,36 @@ def test_full_disk(small_disk, tmp_path, base):
 	done = small_disk.call('run', '--image', str(file), '--', '/bin/true')
 	assert done.code == 125 and 'No space left on device' in done.err, done
 	assert layers(small_disk) == []
+
+
+def test_layers_go_with_the_last_image_that_names_them(own_cloche, tmp_path, base):
+	tops = [tar(entry('top', name)) for name in (b'one', b'two')]
+	layout = Layout(tmp_path / 'layout')
+	for tag, top in zip(('one', 'two'), tops):
+		layout.add(layout.image(base, top), tag)
+	names = {sha(layer).replace(':', '-') for layer in (base, *tops)}
+
+	def there():
+		return {name for name in os.listdir(own_cloche.state / 'layers') if name.startswith('sha256-')}
+
+	def gc(*options):
+		done = own_cloche.call('gc', '--json', *options)
+		assert done.code == 0, done
+		return {key: value for key, value in json.loads(done.out).items() if key != 'mended'}
+
+	box = own_cloche.create('--image', f'{layout.path}:one')
+	assert own_cloche.sh('cat /top', options=('--image', f'{layout.path}:two')).out == 'two'
+	assert there() == names and gc() == gc('--older', '1h') == gc('--max', '1G') == {'images': 0, 'layers': 0}
+	assert gc('--max', '1') == {'images': 2, 'layers': 1}, 'what a sandbox stands on stays'
+	assert there() == names - {sha(tops[1]).replace(':', '-')} and box.sh('cat /top').out == 'one'
+	assert own_cloche.call('suspend', box.id).code == 0
+	assert gc() == {'images': 0, 'layers': 0}
+	assert own_cloche.call('resume', box.id).code == 0 and box.sh('cat /top').out == 'one'
+	box.remove()
+	assert gc() == {'images': 0, 'layers': 2} and there() == set()
+	for file in (own_cloche.state / 'images').iterdir():
+		file.unlink()
+	assert own_cloche.sh('cat /top', options=('--image', f'{layout.path}:two')).out == 'two'
+	for file in (own_cloche.state / 'images').iterdir():
+		os.utime(file, (0, 0))
+	assert gc('--older', '30d') == {'images': 1, 'layers': 2}
