@@ -142,7 +142,9 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	int r = at_rest_open(cli, args[0], &at, err);
 
 	if (r >= 0)
-		r = store = layers_lock(cli->state_dir, false, err);
+		store = layers_lock(cli->state_dir, false, err);
+	if (r >= 0 && store < 0)
+		r = store;
 	if (r >= 0 && (o->spec->image || o->spec->rootfs))
 		r = err_set(err, -EINVAL,
 			"a fork has the root of sandbox %s: leave --image and --rootfs out", at.id);

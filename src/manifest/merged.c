@@ -76,6 +76,8 @@ int merged_open_shared(const struct change_shared *layers, size_t n)
 	size_t n_open = 0;
 	scoped_fd int tree = -1;
 
+	if (n == 0)
+		return -ENOENT;
 	for (; r == 0 && n_open < n && n_open < CHANGE_SET_STACK_MAX; n_open++) {
 		fds[n_open] =
 			open(layers[n_open].dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

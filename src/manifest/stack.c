@@ -166,7 +166,7 @@ static void redirect(struct search *s, const char *to, const char *rest)
 {
 	char *next;
 
-	if (to[0] != '/' && s->name) {
+	if (to[0] != '/' && (s->name || !s->path)) {
 		free(s->name);
 		s->name = mem_dup(to);
 		return;
