@@ -37,6 +37,10 @@ static const int allowed[] = {
 	__NR_symlinkat,
 	__NR_linkat,
 	__NR_unlinkat,
+#ifdef __NR_renameat
+	__NR_renameat,
+#endif
+	__NR_renameat2,
 	__NR_getdents64,
 	__NR_ftruncate,
 	__NR_fchown,

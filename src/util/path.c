@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,7 +14,9 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define DEPTH_MAX 4096 /* folders within folders that a removal goes down */
+/* Folders that a removal has open at once. What lies deeper, as deep as somebody hostile liked, is moved up first. */
+#define DEPTH_MAX 24
+#define MOVED_LEN 24
 
 static void add_part(struct str *out, struct slice part)
 {
@@ -79,9 +82,30 @@ int path_make_all(const char *path, mode_t mode)
 	return 0;
 }
 
-static int remove_below(int dirfd, const char *name, dev_t dev, int depth);
+/* One removal of a tree. */
+struct removal {
+	int top_fd;
+	dev_t dev;
+	unsigned n_moved; /* folders that were too deep */
+};
 
-static int remove_entries(int fd, dev_t dev, int depth)
+/* To the top of the tree, which is gone through again then. */
+static int move_up(struct removal *w, int dirfd, const char *name)
+{
+	char to[MOVED_LEN];
+
+	do {
+		(void)snprintf(to, sizeof(to), ".deep-%u", w->n_moved++);
+		if (renameat(dirfd, name, w->top_fd, to) == 0)
+			return 0;
+	} while (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR);
+	return errno == ENOENT ? 0 : -errno;
+}
+
+static int remove_below(struct removal *w, int dirfd, const char *name, int depth);
+
+/* Takes fd. */
+static int remove_entries(struct removal *w, int fd, int depth)
 {
 	DIR *dir = fdopendir(fd);
 	struct dirent *e;
@@ -97,7 +121,7 @@ static int remove_entries(int fd, dev_t dev, int depth)
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		one = remove_below(dirfd(dir), e->d_name, dev, depth + 1);
+		one = remove_below(w, dirfd(dir), e->d_name, depth + 1);
 		if (one < 0)
 			r = one;
 	}
@@ -105,33 +129,63 @@ static int remove_entries(int fd, dev_t dev, int depth)
 	return r;
 }
 
-static int remove_below(int dirfd, const char *name, dev_t dev, int depth)
+/* A folder, or -errno: 0 where there is nothing (any more). */
+static int open_folder(int dirfd, const char *name)
 {
-	struct stat st;
-	int fd, r;
+	int fd;
 
 	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
-	if (depth > DEPTH_MAX)
-		return -ELOOP;
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno; /* somebody else removes it, too */
-	if (fstat(fd, &st) < 0 || (dev && st.st_dev != dev)) {
+	return fd >= 0 || errno != ENOENT ? (fd < 0 ? -errno : fd) : 0;
+}
+
+static int remove_folder(int dirfd, const char *name)
+{
+	return unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int remove_below(struct removal *w, int dirfd, const char *name, int depth)
+{
+	struct stat st;
+	int fd, r;
+
+	fd = open_folder(dirfd, name);
+	if (fd <= 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || st.st_dev != w->dev) {
 		close(fd);
 		return -EXDEV;
 	}
-	r = remove_entries(fd, st.st_dev, depth);
-	if (r == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		r = -errno;
-	return r;
+	if (depth > DEPTH_MAX) {
+		close(fd);
+		return move_up(w, dirfd, name);
+	}
+	r = remove_entries(w, fd, depth);
+	return r < 0 ? r : remove_folder(dirfd, name);
 }
 
 int path_remove_all(int dirfd, const char *name)
 {
-	return remove_below(dirfd, name, 0, 0);
+	struct removal w = {.top_fd = open_folder(dirfd, name)};
+	struct stat st;
+	unsigned seen;
+	int r;
+
+	if (w.top_fd <= 0)
+		return w.top_fd;
+	r = fstat(w.top_fd, &st) < 0 ? -errno : 0;
+	w.dev = st.st_dev;
+	do {
+		int fd = r < 0 ? r : openat(w.top_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		seen = w.n_moved;
+		r = fd < 0 ? -errno : remove_entries(&w, fd, 0);
+	} while (w.n_moved != seen);
+	close(w.top_fd);
+	return r < 0 ? r : remove_folder(dirfd, name);
 }
 
 int path_open_beneath(int dirfd, const char *path, int flags, mode_t mode)

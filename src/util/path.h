@@ -16,7 +16,8 @@ bool path_is_beneath(struct slice path, struct slice folder); /* the folder itse
 
 /* Makes a folder and those above it; one that exists is fine. */
 int path_make_all(const char *path, mode_t mode);
-/* Removes a tree below dirfd without following links or leaving its filesystem; not there is fine. */
+/* Removes a tree below dirfd without following links or leaving its filesystem; not there is fine.
+ * It may be of any depth: a few descriptors do. */
 int path_remove_all(int dirfd, const char *name);
 /* openat2 beneath dirfd: no link leads out, none is magic. A descriptor or a negative errno. */
 int path_open_beneath(int dirfd, const char *path, int flags, mode_t mode);

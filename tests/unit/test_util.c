@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "util/clock.h"
@@ -72,6 +77,47 @@ static void test_path(void **state)
 	assert_true(path_is_beneath(slice_of("/a/b"), slice_of("/a")));
 	assert_false(path_is_beneath(slice_of("/ab"), slice_of("/a")));
 	assert_true(path_is_beneath(slice_of("/ab"), slice_of("/")));
+}
+
+/* A folder in a folder, as deep as is asked for; the innermost holds a file. */
+static void make_deep(int fd, int depth)
+{
+	fd = dup(fd);
+	for (int i = 0; i < depth; i++) {
+		int below;
+
+		assert_int_equal(mkdirat(fd, "d", 0700), 0);
+		below = openat(fd, "d", O_RDONLY | O_DIRECTORY);
+		assert_true(below >= 0);
+		close(fd);
+		fd = below;
+	}
+	close(openat(fd, "f", O_WRONLY | O_CREAT, 0600));
+	close(fd);
+}
+
+static void test_remove_deep(void **state)
+{
+	char path[] = "/tmp/cloche-test-XXXXXX";
+	struct rlimit before, few;
+	int fd;
+
+	assert_non_null(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	make_deep(fd, 300);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(mkdirat(fd, "d/.deep-0", 0700), 0); /* names that a removal may want */
+	close(openat(fd, "d/.deep-0/x", O_WRONLY | O_CREAT, 0600));
+	close(openat(fd, "d/.deep-1", O_WRONLY | O_CREAT, 0600));
+	few = (struct rlimit){.rlim_cur = 64, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(path_remove_all(fd, "d"), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(faccessat(fd, "d", F_OK, 0), -1);
+	assert_int_equal(path_remove_all(fd, "d"), 0);
+	assert_int_equal(path_remove_all(AT_FDCWD, path), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	close(fd);
 }
 
 static void test_map(void **state)
@@ -169,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_err),
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_remove_deep),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_digest_and_id),
