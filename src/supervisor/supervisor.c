@@ -93,6 +93,8 @@ static void on_gone(void *ctx, struct conn *conn)
 	drop_conn(sup, conn);
 	if (sup->lifeline == conn) {
 		sup->lifeline = NULL;
+		/* One that is resumed has files, which an interrupted resume may not cost. */
+		sup->is_suspending = sup->before && (sup->is_suspending || !sup->end_reason);
 		supervisor_end(sup, "whoever started it is gone");
 	}
 }

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import threading
 import time
 
@@ -213,6 +214,22 @@ def test_killed_half_way(own_cloche, verb, round_):
 		assert own_cloche.call('rm', box.id).code == 0
 		verify(own_cloche, box.id)
 	check_whole(box)
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_resume_that_is_interrupted_loses_nothing(own_cloche, number):
+	"""Its files were there before whoever resumes it, and stay when that one goes before it is done."""
+	box = own_cloche.create()
+	box.sh('echo precious > /etc/x')
+	for after_s in (0.01, 0.03, 0.05, 0.07, 0.09):
+		assert own_cloche.call('suspend', box.id).code == 0
+		process = own_cloche.start('resume', box.id)
+		time.sleep(after_s)
+		process.send_signal(number)
+		process.communicate(timeout=20)
+		wait_for(lambda: box.sh('cat /etc/x').out == 'precious\n' or own_cloche.call('resume', box.id).code < 0, 'the file')
+		verify(own_cloche, box.id)
+	box.remove()
 
 
 def test_ids_stay_reserved(own_cloche):
