@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "image/layer_make.h"
+#include "image/whiteout.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -78,12 +80,23 @@ static void write_words(struct jsonw *j, const char *name, const struct spec_wor
 	jsonw_array_end(j);
 }
 
-/* Topmost first, as they are mounted. One that comes twice hides itself: the upper one says all. */
-static void write_layers(struct jsonw *j, const struct image *image)
+/* The kernel passes over the mark at the top of a layer. */
+static bool hides_all_below(const struct layer_store *store, const char *name)
 {
+	scoped_mem char *path = mem_printf("%s/%s/fs", store->path, name);
+
+	return lgetxattr(path, WHITEOUT_OPAQUE, NULL, 0) > 0;
+}
+
+/* Topmost first, as they are mounted. One that comes twice hides itself: the upper one says all. */
+static void write_layers(
+	struct jsonw *j, const struct layer_store *store, const struct image *image)
+{
+	bool is_hidden = false;
+
 	jsonw_key(j, "layers");
 	jsonw_array(j);
-	for (size_t i = image->n_layers; i-- > 0;) {
+	for (size_t i = image->n_layers; i-- > 0 && !is_hidden;) {
 		char name[LAYER_MAKE_NAME_SIZE];
 		bool is_above = false;
 
@@ -93,6 +106,7 @@ static void write_layers(struct jsonw *j, const struct image *image)
 		layer_make_name(image->layers[i].diff, name);
 		if (!is_above)
 			jsonw_text(j, name);
+		is_hidden = hides_all_below(store, name);
 	}
 	jsonw_array_end(j);
 }
@@ -108,7 +122,7 @@ static void write_text(struct str *out, const struct image_file_key *key,
 	jsonw_ktext(&j, "source", key->source);
 	jsonw_ktext(&j, "identity", key->identity);
 	jsonw_ktext(&j, "digest", image->digest);
-	write_layers(&j, image);
+	write_layers(&j, store, image);
 	jsonw_kint(&j, "base", store->base);
 	write_words(&j, "env", &image->env);
 	if (image->workdir)

@@ -15,7 +15,6 @@
 #include "image/parcel.h"
 #include "util/scoped.h"
 
-#define OPAQUE "trusted.overlay.opaque"
 /* Empty: the kernel then leaves whiteouts out of a folder's list also where no layer below has that folder. */
 #define ORIGIN "trusted.overlay.origin"
 
@@ -63,7 +62,7 @@ static int make_opaque(int fs_fd, struct slice path)
 
 	if (fd < 0)
 		return fd;
-	return fsetxattr(fd, OPAQUE, "y", 1, 0) < 0 ? -errno : 0;
+	return fsetxattr(fd, WHITEOUT_OPAQUE, "y", 1, 0) < 0 ? -errno : 0;
 }
 
 /* What the layer has itself hides what is below anyway; of a folder all of it has to be hidden. */

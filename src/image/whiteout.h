@@ -10,6 +10,8 @@
 #include "util/err.h"
 #include "util/slice.h"
 
+#define WHITEOUT_OPAQUE "trusted.overlay.opaque"
+
 struct whiteout_counts {
 	unsigned long long n_devices, n_xattrs, n_entries; /* of unpack.h */
 };

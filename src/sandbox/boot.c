@@ -276,9 +276,12 @@ static int make_folders(const struct boot *boot, struct err *err)
 		return err_set(err, -errno, "make '/workspace': %m");
 	if (mkdir("/tmp", 01777) == 0)
 		r = chmod("/tmp", 01777) < 0 ? -errno : 0;
-	if (r == 0 && boot->workdir)
-		r = make_mount_point(boot->workdir, true);
-	return r < 0 ? err_set(err, r, "make '%s': %m", boot->workdir ? boot->workdir : "/tmp") : 0;
+	if (r < 0)
+		return err_set(err, r, "make '/tmp': %m");
+	r = boot->workdir ? make_mount_point(boot->workdir, true) : 0;
+	return r < 0 ? err_set(err, r, "make the working folder '%s' (-w names another): %m",
+			       boot->workdir)
+	             : 0;
 }
 
 /* The parent goes on making layers and mounts while the root is entered and /dev and /proc are put there. */

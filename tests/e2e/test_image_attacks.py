@@ -203,6 +203,17 @@ def test_many_layers_and_the_same_one_twice(cloche, tmp_path, base):
 		assert run.out == '3 39\n', run
 
 
+def test_layer_that_hides_all_below_it(image, base):
+	run = image(tar(entry('below', b'')), tar(entry('.wh..wh..opq', b''), entry('above', b'')), base, script='ls -d /below /above')
+	assert run.out == '/above\n' and "'/below'" in run.err, run
+
+
+def test_folders_in_folders_that_go_again(image, base):
+	"""Deeper than who unpacks may have files open."""
+	deep = '/'.join(['d'] * 300)
+	assert image(base, tar(folder(deep), entry('d', b'file')), script='cat /d').out == 'file'
+
+
 @pytest.mark.parametrize('cut', [10, 1000, -1])
 def test_cut_compression(cloche, tmp_path, base, cut):
 	file = tmp_path / 'cut.tar.gz'
