@@ -18,6 +18,7 @@
 #include "manifest/apply_tidy.h"
 #include "manifest/discard.h"
 #include "util/fdio.h"
+#include "util/log.h"
 #include "util/mem.h"
 
 /* Somebody answers: the socket's name alone may stay a moment longer than the sandbox. */
@@ -208,6 +209,14 @@ int pending_drop_settled(struct pending *pending, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+bool pending_say_unread(const struct changes *changes)
+{
+	if (changes->unread)
+		log_warn("of %s not all could be read, and what could not is not here: %.300s",
+			changes->root, changes->unread);
+	return changes->unread != NULL;
+}
+
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 {
 	const struct apply_options options = {0};
@@ -224,6 +233,7 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 		r = apply_changes(pending.set, pending.list.roots[i], &options, &report, err);
 		n_done += report.counts[APPLY_DONE] + report.counts[APPLY_LESS];
 		n_refused += report.counts[APPLY_REFUSED];
+		n_refused += pending_say_unread(pending.list.roots[i]);
 		apply_notes_add(&text, &report, false);
 		apply_report_done(&report);
 	}

@@ -43,7 +43,11 @@ void pending_paths_free(struct pending_paths *paths, size_t n_roots);
 /* Removes a change set of which nothing is left to apply; not while the sandbox runs. */
 int pending_drop_settled(struct pending *pending, struct err *err);
 
-/* Takes all over, as run --apply does; says on stderr what stayed behind. 1 where something was refused, else 0. */
+/* Says on stderr where not all of a root could be read; whether that is so. */
+bool pending_say_unread(const struct changes *changes);
+
+/* Takes all over, as run --apply does; says on stderr what stayed behind. 1 where something was
+ * refused or could not be read, else 0. */
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err);
 
 /* Who did what to the change set goes into the ledger. */

@@ -25,6 +25,7 @@ static const struct option_group groups[] = {{"Apply", table}, {NULL}};
 
 struct totals {
 	size_t counts[APPLY_N_RESULTS];
+	bool is_partial; /* not all could be read */
 	struct str text; /* lines, or elements of a list */
 };
 
@@ -69,6 +70,7 @@ static int apply_root(const struct cli *cli, struct pending *pending, size_t i,
 	for (size_t k = 0; k < APPLY_N_RESULTS; k++)
 		totals->counts[k] += report.counts[k];
 	totals->counts[APPLY_REFUSED] += report.n_unmatched;
+	totals->is_partial |= pending_say_unread(changes);
 	if (cli->json || cli->jsonl) {
 		if (totals->text.len > 0)
 			str_putc(&totals->text, cli->json ? ',' : '\n');
@@ -159,7 +161,7 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 	str_done(&totals.text);
 	if (r < 0)
 		return r;
-	return totals.counts[APPLY_REFUSED] > 0 ? CLI_NO : 0;
+	return totals.counts[APPLY_REFUSED] > 0 || totals.is_partial ? CLI_NO : 0;
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
@@ -184,7 +186,9 @@ const struct verb verb_apply = {
 	.text = "Without PATH everything comes over but what the host would run by itself (hooks, "
 		"CI\n"
 		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
-		"What the host changed meanwhile is refused, and the exit status is 1 then.\n"
+		"What the host changed meanwhile is refused, and the exit status is 1 then, as "
+                "where\n"
+		"not all could be read.\n"
 		"With --branch nothing of that: only commits, by a git fetch, from the one\n"
 		"repository or from the folder named.",
 	.groups = groups,

@@ -152,6 +152,7 @@ static int take_root(struct job *job, size_t i, struct err *err)
 
 	if (!job->paths[i].is_meant || (!changes->cow && job->paths[i].n == 0) || changes->counted)
 		return 0;
+	(void)pending_say_unread(changes);
 	r = patch_open(&config, &patch, err);
 	if (r < 0)
 		return r;

@@ -123,6 +123,16 @@ def test_paths_exit_code_and_json(cloche, tree):
 	assert gone.code == 125 and f'cloche changes {box}' in gone.err
 
 
+def test_folders_that_are_too_deep_are_said_to_be_missing(cloche, tree):
+	deep = 'import os\nfor _ in range(310):\n os.mkdir("in"); os.chdir("in")\nopen("f", "w")'
+	run = cloche.py(deep, options=('-w', str(tree)))
+	assert run.code == 0, run
+	for verb, code in (('diff', 0), ('apply', 1)):
+		done = cloche.call(verb, run.record.id)
+		assert done.code == code and 'not all could be read' in done.err, done
+	assert 'not all could be read' in cloche.call('changes', run.record.id).out
+
+
 def test_a_sandbox_that_runs(cloche, tree):
 	box = cloche.create('-m', f'{tree}:{tree}:cow')
 	try:
