@@ -20,6 +20,8 @@ static void index_folders(struct apply *a)
 {
 	a->new_folders = map_new();
 	a->removals = map_new();
+	a->stuck_to = map_new();
+	a->stuck_from = map_new();
 	for (size_t i = 0; i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
 
@@ -27,6 +29,8 @@ static void index_folders(struct apply *a)
 			*map_slot(a->new_folders, slice_of(c->path)) = (void *)(uintptr_t)(i + 1);
 		else if (c->kind == CHANGE_REMOVED)
 			*map_slot(a->removals, slice_of(c->path)) = (void *)(uintptr_t)(i + 1);
+		else if (c->kind == CHANGE_RENAMED && a->items[i].result != APPLY_WAITING)
+			apply_work_add_stuck(a, c);
 	}
 }
 
@@ -113,6 +117,8 @@ static void apply_done(struct apply *a)
 	scoped_close(&a->lower_fd);
 	map_free(a->new_folders);
 	map_free(a->removals);
+	map_free(a->stuck_to);
+	map_free(a->stuck_from);
 	moves_free(a->moves);
 }
 

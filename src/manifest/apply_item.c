@@ -34,6 +34,16 @@ static int open_data(const struct apply *a, size_t i)
 	return fd == -ENOENT ? -ESTALE : fd;
 }
 
+bool apply_item_is_stuck(struct apply *a, size_t i)
+{
+	const char *first = apply_work_find_stuck(a, i);
+
+	if (first)
+		apply_work_set_result(&a->items[i], APPLY_REFUSED,
+			mem_printf("'%s' has to be renamed first, and is not", first));
+	return first != NULL;
+}
+
 /* Makes the new folders that a path lies in. */
 int apply_item_make_parents(struct apply *a, const char *path)
 {

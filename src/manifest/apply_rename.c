@@ -51,8 +51,12 @@ static void drop_place(struct order *o, size_t i)
 /* Done or given up. */
 static void settle(struct order *o, size_t i)
 {
+	const struct change *c = &o->a->changes->items[i];
+
 	drop_place(o, i);
-	(void)map_remove(o->targets, slice_of(o->a->changes->items[i].path));
+	(void)map_remove(o->targets, slice_of(c->path));
+	if (o->a->items[i].result == APPLY_REFUSED)
+		apply_work_add_stuck(o->a, c);
 }
 
 static bool is_waiting(const struct order *o, size_t i)
@@ -113,8 +117,11 @@ static int rename_item(struct apply *a, size_t i, const char *at)
 {
 	const struct change *c = &a->changes->items[i];
 	scoped_str struct str lost = {0};
-	int r = apply_item_make_parents(a, c->path);
+	int r;
 
+	if (apply_item_is_stuck(a, i))
+		return 0;
+	r = apply_item_make_parents(a, c->path);
 	if (r == 0)
 		r = clear_place(a, c->path);
 	if (r == 0)

@@ -97,6 +97,9 @@ static int run_step(
 			continue;
 		if (apply_work_is_stopped(a))
 			return -EINTR;
+		/* What is taken away is found where it was before. */
+		if (a->changes->items[i].kind != CHANGE_REMOVED && apply_item_is_stuck(a, i))
+			continue;
 		r = apply_work_settle(a, i, act(a, i));
 		if (r < 0)
 			return r;

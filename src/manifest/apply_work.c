@@ -97,6 +97,29 @@ char *apply_work_now_at(const struct apply *a, const char *path)
 	return now ? now : mem_dup(path);
 }
 
+void apply_work_add_stuck(struct apply *a, const struct change *c)
+{
+	*map_slot(a->stuck_to, slice_of(c->path)) = c->path;
+	*map_slot(a->stuck_from, slice_of(c->from)) = c->path;
+}
+
+const char *apply_work_find_stuck(const struct apply *a, size_t i)
+{
+	const char *path = a->changes->items[i].path, *end = path + strlen(path), *found = NULL;
+
+	for (const char *at = path; map_len(a->stuck_to) > 0 && !found && at < end;) {
+		const char *slash = strchr(at, '/');
+		struct slice place = {.p = path, .len = (size_t)((slash ? slash : end) - path)};
+		scoped_mem char *old = moves_find_old(a->moves, place);
+
+		found = slash ? map_find(a->stuck_to, place) : NULL;
+		if (!found)
+			found = map_find(a->stuck_from, slice_of(old));
+		at = slash ? slash + 1 : end;
+	}
+	return found;
+}
+
 bool apply_work_is_stopped(const struct apply *a)
 {
 	return a->options->stop && *a->options->stop;

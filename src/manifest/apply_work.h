@@ -21,6 +21,8 @@ struct apply {
 	struct map *new_folders; /* path to its place in the list, counted from 1 */
 	struct map *removals;    /* likewise, of what was taken away */
 	struct moves *moves;     /* renames that were done: later paths are found by them */
+	struct map *stuck_to;    /* renames that are not done: where they should go, and */
+	struct map *stuck_from;  /* where they still are, in the words of before */
 };
 
 void apply_work_set_result(
@@ -33,10 +35,16 @@ int apply_work_settle(struct apply *a, size_t i, int r);
 /* Where a path of the folder as it was is on the host now. The caller frees it. */
 char *apply_work_now_at(const struct apply *a, const char *path);
 const char *apply_work_base(const struct change *c); /* its path below */
-bool apply_work_is_stopped(const struct apply *a);   /* the user wants no more */
+/* A rename that is not done: what belongs into its folder, or into a new one in its old place, must wait too. */
+void apply_work_add_stuck(struct apply *a, const struct change *c);
+/* The rename that item i waits for so; NULL: none. */
+const char *apply_work_find_stuck(const struct apply *a, size_t i);
+bool apply_work_is_stopped(const struct apply *a); /* the user wants no more */
 bool apply_work_is_folder(const struct change *c);
 bool apply_work_is_new_folder(const struct change *c);
 
+/* Refuses an item that waits for a rename which is not done. */
+bool apply_item_is_stuck(struct apply *a, size_t i);
 /* Each does item i: 0, with its result set, or why not. */
 int apply_item_make_folder(struct apply *a, size_t i);
 int apply_item_put(struct apply *a, size_t i);

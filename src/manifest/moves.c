@@ -82,6 +82,20 @@ char *moves_find_since(const struct moves *moves, const char *path)
 	return now && strcmp(now, path) != 0 ? take(&now) : NULL;
 }
 
+char *moves_find_old(const struct moves *moves, struct slice path)
+{
+	char *now = mem_copy(path.p, path.len);
+	size_t len;
+	const struct move *m = find_nearest(moves->by_now, now, &len);
+	char *old;
+
+	if (!m)
+		return now;
+	old = mem_printf("%s%s", m->old, now + len);
+	free(now);
+	return old;
+}
+
 static void place(struct moves *moves, struct move *m, char *now)
 {
 	if (m->now) {

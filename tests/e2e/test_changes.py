@@ -178,6 +178,20 @@ def test_moved_folder_is_applied_whole(cloche, tree):
 	assert (tree / 'subway' / 'move').read_text() == 'move\n' and (tree / 'subway' / 'more').read_text() == 'more\n'
 
 
+def test_what_belongs_into_a_renamed_folder_waits_for_the_rename(cloche, tree, sandbox):
+	"""While the sandbox runs no rename is done: a file written to its folder would go along with it later, to the wrong place."""
+	box = sandbox('-m', f'{tree}:{tree}:cow')
+	box.sh(f'cd {tree}; mv sub old; mkdir sub; echo new > sub/new; echo in > old/in; echo add > add')
+	live = cloche.call('apply', box.id)
+	assert live.code == 1 and (tree / 'add').exists() and sorted(os.listdir(tree / 'sub')) == ['move'], live
+	assert "refused  sub/new  ('old' has to be renamed first, and is not)\n" in live.out, live
+	assert cloche.call('stop', box.id).code == 0
+	assert cloche.call('apply', box.id, str(tree / 'sub' / 'new')).code == 1
+	assert sorted(os.listdir(tree / 'sub')) == ['move']
+	assert cloche.call('apply', box.id).code == 0
+	assert sorted(os.listdir(tree / 'sub')) == ['new'] and sorted(os.listdir(tree / 'old')) == ['in', 'move']
+
+
 def test_file_that_became_a_folder_and_back(cloche, tree):
 	run = edited(cloche, tree, 'rm edit; mkdir edit; echo in > edit/in; rm -r sub; echo file > sub')
 	assert cloche.call('apply', run.record.id).code == 0
