@@ -187,7 +187,7 @@ const struct verb verb_apply = {
 		"CI\n"
 		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
 		"What the host changed meanwhile is refused, and the exit status is 1 then, as "
-                "where\n"
+		"where\n"
 		"not all could be read.\n"
 		"With --branch nothing of that: only commits, by a git fetch, from the one\n"
 		"repository or from the folder named.",
