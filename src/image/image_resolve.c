@@ -77,6 +77,11 @@ static int take_root(struct work *w, struct layer_temp *temp, const char *digest
 			"it is a root filesystem, which has no '%s': leave out what is behind the "
 			"colon",
 			w->ref.tag);
+	if (w->counts.n_strangers)
+		return err_set(err, -ERANGE,
+			"%llu of its files belong to users or groups beyond 65535, which a sandbox "
+			"does not have: have it made with other owners",
+			w->counts.n_strangers);
 	layer_make_name(digest, name);
 	w->image.layers = new0(struct image_layer);
 	w->image.n_layers = 1;
@@ -88,10 +93,12 @@ static int take_root(struct work *w, struct layer_temp *temp, const char *digest
 /* Unpacked first, to see what it is: a root is a layer then, an archive of an image a folder that holds one. */
 static int make_of_file(struct work *w, struct err *err)
 {
-	const struct layer_make make = {.store = &w->store,
-		.limits = &w->request->limits,
-		.label = "unpacking",
-		.file_fd = w->fd};
+	/* Whose the files of an archive of an image are says nothing: whoever made it. */
+	const struct unpack_limits limits = {.bytes = w->request->limits.bytes,
+		.entries = w->request->limits.entries,
+		.any_owner = true};
+	const struct layer_make make = {
+		.store = &w->store, .limits = &limits, .label = "unpacking", .file_fd = w->fd};
 	struct layout layout = {.jail_base = w->store.base};
 	struct layer_temp temp = LAYER_TEMP_NONE;
 	char digest[DIGEST_HEX_SIZE], id[ID_SIZE];

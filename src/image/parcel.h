@@ -30,6 +30,7 @@ enum parcel_type {
 	PARCEL_DEVICES = 'D',  /* how many were left out, in decimal; here and below */
 	PARCEL_XATTRS = 'X',
 	PARCEL_ENTRIES = 'N',
+	PARCEL_STRANGERS = 'S', /* had owners that no sandbox has */
 };
 
 void parcel_add(struct str *out, enum parcel_type type, struct slice text);

@@ -191,6 +191,7 @@ static void tell_counts(struct unpack *u)
 	parcel_add_count(u->report, PARCEL_DEVICES, u->n_devices);
 	parcel_add_count(u->report, PARCEL_XATTRS, u->n_xattrs);
 	parcel_add_count(u->report, PARCEL_ENTRIES, u->n_entries);
+	parcel_add_count(u->report, PARCEL_STRANGERS, u->n_strangers);
 }
 
 static int read_archive(struct unpack *u, struct err *err)

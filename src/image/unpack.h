@@ -12,6 +12,7 @@
 struct unpack_limits {
 	uint64_t bytes; /* of all files, as written and as claimed */
 	uint64_t entries;
+	bool any_owner; /* ids beyond those of a sandbox are counted and become root's */
 };
 
 /* jail_work: the tar from 0, to its end. ctx: struct unpack_limits. Parcels: WHITEOUT, OPAQUE, then counts. */

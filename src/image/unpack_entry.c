@@ -188,7 +188,7 @@ int unpack_entry_make(struct unpack *u, struct archive_entry *entry, const struc
 	}
 	if (path->len == 0 && type != S_IFDIR)
 		return err_set(err, -EBADMSG, "it is the root and no folder");
-	r = unpack_owner_check(entry, err);
+	r = unpack_owner_check(u, entry, err);
 	if (r < 0)
 		return r;
 	folder = unpack_place_above(&u->place, path);

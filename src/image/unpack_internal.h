@@ -48,7 +48,7 @@ struct unpack {
 	struct unpack_place place;
 	struct unpack_late *late;
 	size_t n_late, cap_late;
-	uint64_t n_entries, bytes, claimed, n_devices, n_xattrs;
+	uint64_t n_entries, bytes, claimed, n_devices, n_xattrs, n_strangers;
 	struct str *report;
 };
 
@@ -57,8 +57,8 @@ int unpack_entry_make(struct unpack *u, struct archive_entry *entry, const struc
 	struct err *err);
 /* Owner, mode, attributes and time of a file or folder that is open. */
 int unpack_owner_set(struct unpack *u, struct archive_entry *entry, int fd, struct err *err);
-/* uid and gid, refused beyond what a sandbox has. */
-int unpack_owner_check(struct archive_entry *entry, struct err *err);
+/* uid and gid, beyond what a sandbox has: refused, or another's. */
+int unpack_owner_check(struct unpack *u, struct archive_entry *entry, struct err *err);
 struct timespec unpack_owner_time(struct archive_entry *entry);
 
 #endif

@@ -110,6 +110,8 @@ static int put_one(
 		return parcel_count(text, &counts->n_xattrs);
 	case PARCEL_ENTRIES:
 		return parcel_count(text, &counts->n_entries);
+	case PARCEL_STRANGERS:
+		return parcel_count(text, &counts->n_strangers);
 	default:
 		return -EBADMSG;
 	}

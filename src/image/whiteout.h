@@ -13,7 +13,7 @@
 #define WHITEOUT_OPAQUE "trusted.overlay.opaque"
 
 struct whiteout_counts {
-	unsigned long long n_devices, n_xattrs, n_entries; /* of unpack.h */
+	unsigned long long n_devices, n_xattrs, n_entries, n_strangers; /* of unpack.h */
 };
 
 /* report: parcels of unpack_run(). fs_fd: the layer's folder, readable; owner owns the marks. */

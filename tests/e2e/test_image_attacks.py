@@ -203,6 +203,25 @@ def test_many_layers_and_the_same_one_twice(cloche, tmp_path, base):
 		assert run.out == '3 39\n', run
 
 
+def test_archives_whose_maker_has_a_high_id(cloche, tmp_path, base):
+	"""Whose the archive's own files are does not matter; whose a root's are does."""
+	layout = Layout(tmp_path / 'layout')
+	layout.add(layout.image(base))
+
+	def strange(info):
+		info.uid = info.gid = 1_234_567_890
+		return info
+
+	with tarfile.open(tmp_path / 'image.tar', 'w') as file:
+		file.add(layout.path, arcname='.', filter=strange)
+	run = cloche.sh('echo started', options=('--image', str(tmp_path / 'image.tar')))
+	assert run.out == 'started\n', run
+	(tmp_path / 'root.tar').write_bytes(tar(entry('etc/passwd', b'', uid=65536)))
+	done = cloche.call('run', '--image', str(tmp_path / 'root.tar'), '--', '/bin/true')
+	assert done.code == 125 and '1 of its files belong' in done.err, done
+	assert half_made(cloche) == []
+
+
 def test_layer_that_hides_all_below_it(image, base):
 	run = image(tar(entry('below', b'')), tar(entry('.wh..wh..opq', b''), entry('above', b'')), base, script='ls -d /below /above')
 	assert run.out == '/above\n' and "'/below'" in run.err, run
