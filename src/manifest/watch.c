@@ -26,9 +26,12 @@ static void on_free(void *arg, struct watch_entry *entry)
 	watch_scan_give_up(watch, entry);
 	if (watch->open_entry == entry)
 		watch_look_close(watch);
-	for (size_t i = 0; entry->is_gone && i < WATCH_MOVES; i++)
+	for (size_t i = 0; entry->is_source && i < WATCH_MOVES; i++)
 		if (watch->moves[i].entry == entry)
 			watch->moves[i].entry = NULL;
+	for (size_t i = 0; entry->is_queued && i < watch->n_queue; i++)
+		if (watch->queue[i] == entry)
+			watch->queue[i] = NULL;
 }
 
 /* Half of them: others of the user need some too, and how many folders there are the sandbox decides. */

@@ -21,6 +21,7 @@ static void note_source(struct watch *watch, struct watch_entry *entry, uint32_t
 {
 	watch->moves[watch->next_move++ % WATCH_MOVES] =
 		(struct watch_move){.cookie = cookie, .entry = entry};
+	entry->is_source = true;
 }
 
 static struct watch_entry *take_source(struct watch *watch, uint32_t cookie)

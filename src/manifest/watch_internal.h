@@ -24,7 +24,7 @@ struct watch {
 	size_t n_wds;
 	struct watch_move moves[WATCH_MOVES];
 	size_t next_move;
-	struct watch_entry **queue; /* folders to be read */
+	struct watch_entry **queue; /* folders to be read; NULL: it went meanwhile */
 	size_t n_queue, queue_room;
 	unsigned round;
 	int64_t now_ns;

@@ -121,6 +121,9 @@ static bool is_kernels_own(int fd)
 
 static void push(struct watch *watch, struct watch_entry *folder)
 {
+	if (folder->is_queued)
+		return;
+	folder->is_queued = true;
 	if (watch->n_queue == watch->queue_room) {
 		watch->queue_room = watch->queue_room ? watch->queue_room * 2 : 64;
 		watch->queue =
@@ -307,16 +310,28 @@ static void note_failure(struct watch *watch, struct watch_entry *folder, int r)
 			     : strerror(-r));
 }
 
+static void empty_queue(struct watch *watch)
+{
+	for (size_t i = 0; i < watch->n_queue; i++)
+		if (watch->queue[i])
+			watch->queue[i]->is_queued = false;
+	watch->n_queue = 0;
+}
+
 static int scan_queue(struct watch *watch, enum watch_scan how)
 {
 	watch->round++;
 	while (watch->n_queue > 0) {
 		struct watch_entry *next = watch->queue[--watch->n_queue];
-		bool is_root = !next->parent;
-		int r = scan_one(watch, next, how);
+		bool is_root = next && !next->parent;
+		int r;
 
+		if (!next)
+			continue;
+		next->is_queued = false;
+		r = scan_one(watch, next, how);
 		if (r < 0 && is_root) {
-			watch->n_queue = 0;
+			empty_queue(watch);
 			return r;
 		}
 		if (r == -ESTALE)

@@ -46,6 +46,8 @@ struct watch_entry {
 	bool is_writing; /* was told while its writer went on */
 	bool is_telling;
 	bool is_left_out; /* of a folder: not all that is in it is known, and that was told */
+	bool is_source;   /* the watch holds it as one that something was moved from, */
+	bool is_queued;   /* as a folder to be read */
 	unsigned why;
 	unsigned round;           /* the last reading of its folder that met it */
 	size_t n_gone;            /* children that are */

@@ -534,6 +534,26 @@ static int remove_top(void **state)
 	return path_remove_all(AT_FDCWD, top);
 }
 
+/* What is freed is nowhere any more: events that come late would find it. */
+static void test_moved_out(void **state)
+{
+	scoped_str struct str got = {0};
+	scoped(watch) struct watch *watch = NULL;
+
+	(void)state;
+	empty_top();
+	run_script("mkdir -p d/e; echo x > d/e/x; echo a > a");
+	watch = open_watch(&(struct watch_config){0}, &got);
+	run_script(
+		"mkdir /tmp/test_watch_out; mv a d /tmp/test_watch_out; rm -r /tmp/test_watch_out");
+	assert_int_equal(work_off(watch), 0);
+	assert_non_null(strstr(got.p, "deleted a\n"));
+	assert_non_null(strstr(got.p, "deleted d+2\n"));
+	assert_int_equal(watch->next_move, 2);
+	for (size_t i = 0; i < WATCH_MOVES; i++)
+		assert_null(watch->moves[i].entry);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_moved_out),
 	};
 
 	return cmocka_run_group_tests(tests, make_top, remove_top);
