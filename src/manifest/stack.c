@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manifest/stack.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -161,11 +162,13 @@ static void search_done(struct search *s)
 	free(s->path);
 }
 
-/* rest: of a path, behind the folder that the redirect is about. */
+/* rest: of a path, behind the folder that the redirect is about. One from the top goes on below an opaque folder above it. */
 static void redirect(struct search *s, const char *to, const char *rest)
 {
 	char *next;
 
+	if (to[0] == '/')
+		s->is_over = false;
 	if (to[0] != '/' && (s->name || !s->path)) {
 		free(s->name);
 		s->name = mem_dup(to);
@@ -206,7 +209,7 @@ static int step(struct search *s, int dirfd, bool *xwhiteouts, const char *name,
 		r = *ret_fd < 0 ? -errno : 0;
 		s->is_over = s->is_over || up.opaque;
 		*xwhiteouts = up.has_xwhiteouts;
-		if (up.redirect)
+		if (up.redirect && !up.opaque)
 			redirect(s, up.redirect, rest);
 	}
 	upper_done(&up);
@@ -223,8 +226,13 @@ static int walk(struct search *s, size_t layer, struct stack_part *ret_part, cha
 	int next, r = fd < 0 ? -errno : 0;
 
 	while (r == 0 && (slash = strchr(at, '/'))) {
+		const char *rest;
+
+		assert(s->path);
+		/* Counted from the end: a redirect has changed what is before. */
+		rest = s->path + strlen(s->path) - strlen(slash);
 		*slash = '\0';
-		r = step(s, fd, &xwhiteouts, at, s->path + (slash - path), &next);
+		r = step(s, fd, &xwhiteouts, at, rest, &next);
 		*slash = '/';
 		scoped_close(&fd);
 		fd = next;
@@ -285,11 +293,13 @@ static int add_folder(struct search *s, size_t layer, const struct stack_part *i
 	return r;
 }
 
-/* The net redirect, from the top to the host folder. */
+/* The net redirect, from the top to the host folder; none where nothing of that shows. */
 static void put_redirect(const struct search *s, const char *name, struct upper_entry *up)
 {
 	free(up->redirect);
 	up->redirect = NULL;
+	if (s->is_over)
+		return;
 	if (!s->name)
 		up->redirect = mem_printf("/%s", s->path);
 	else if (strcmp(s->name, name) != 0)

@@ -55,6 +55,8 @@ static int open_set(struct change_set **ret)
 
 /* Whose the host's folder is, and which host id is root inside. */
 static unsigned owner_uid, owner_gid, id_base;
+static bool
+	has_shared; /* what an earlier sandbox left lies between the host's folder and the upper */
 
 static void write_set(void)
 {
@@ -66,6 +68,9 @@ static void write_set(void)
 	str_printf(&text, "{\"v\":1,\"created_ns\":%lld,\"base\":%u,\"mounts\":[{\"n\":0,",
 		now.tv_sec * 1000000000LL + now.tv_nsec, id_base);
 	str_printf(&text, "\"host\":\"%s/host\",\"guest\":\"/proj\",\"upper\":\"0/upper\",", top);
+	if (has_shared)
+		str_printf(
+			&text, "\"lowers\":[{\"dir\":\"%s/shared\",\"base\":%u}],", top, id_base);
 	str_printf(&text, "\"owner_uid\":%u,\"owner_gid\":%u,", owner_uid, owner_gid);
 	str_printf(&text, "\"uid_map\":[[%u,%u,1]],\"gid_map\":[[%u,%u,1]]}]}", owner_uid, id_base,
 		owner_gid, id_base);
@@ -75,9 +80,10 @@ static void write_set(void)
 static void mount_set(void)
 {
 	scoped_mem char *merged = mem_printf("%s/merged", top);
-	scoped_mem char *options = mem_printf("lowerdir=%s/host,upperdir=%s/set/0/upper,"
+	scoped_mem char *shared = has_shared ? mem_printf("%s/shared:", top) : mem_dup("");
+	scoped_mem char *options = mem_printf("lowerdir=%s%s/host,upperdir=%s/set/0/upper,"
 					      "workdir=%s/set/0/work,redirect_dir=on,metacopy=on",
-		top, top, top);
+		shared, top, top, top);
 
 	if (mount("overlay", merged, "overlay", 0, options) < 0)
 		fail_msg("mount overlay: %s", strerror(errno));
@@ -98,12 +104,26 @@ __attribute__((unused)) static void begin(
 	run_script(host, meanwhile);
 }
 
+/* Another sandbox goes on over what the first one left, as `cloche fork` has it. */
+__attribute__((unused)) static void go_on(const char *inside)
+{
+	scoped_mem char *merged = mem_printf("%s/merged", top);
+
+	assert_int_equal(umount(merged), 0);
+	run_script(top, "mv set/0/upper shared; rm -r set/0/work; mkdir set/0/upper set/0/work");
+	has_shared = true;
+	write_set();
+	mount_set();
+	run_script(merged, inside);
+}
+
 __attribute__((unused)) static void end(void)
 {
 	scoped_mem char *merged = mem_printf("%s/merged", top);
 
 	assert_int_equal(umount(merged), 0);
-	run_script(top, "rm -rf host merged set");
+	run_script(top, "rm -rf host merged set shared");
+	has_shared = false;
 }
 
 __attribute__((unused)) static struct changes *read_changes(const struct change_set *set)
