@@ -226,18 +226,21 @@ static bool visit(void *worker, const struct walk_folder *folder, struct walk_en
 	return false;
 }
 
+static void add_unlisted(struct rw_scan *scan, uint32_t old)
+{
+	pthread_mutex_lock(&scan->lock);
+	scan->unlisted = mem_grow(scan->unlisted, scan->n_unlisted + 1, sizeof(*scan->unlisted));
+	scan->unlisted[scan->n_unlisted++] = old;
+	pthread_mutex_unlock(&scan->lock);
+}
+
 static void fail(void *worker, const struct walk_folder *folder, int r)
 {
 	struct rw_worker *w = worker;
-	struct rw_scan *scan = w->scan;
 
 	scan_note_unread(&w->side, folder->path[0] ? folder->path : ".", r);
-	if (folder->old == SNAPSHOT_NONE)
-		return;
-	pthread_mutex_lock(&scan->lock);
-	scan->unlisted = mem_grow(scan->unlisted, scan->n_unlisted + 1, sizeof(*scan->unlisted));
-	scan->unlisted[scan->n_unlisted++] = folder->old;
-	pthread_mutex_unlock(&scan->lock);
+	if (folder->old != SNAPSHOT_NONE)
+		add_unlisted(w->scan, folder->old);
 }
 
 /* A write through a mapping leaves no stamp on some filesystems, and one that was under way leaves it late. */
@@ -307,9 +310,16 @@ static void walk_one_later(const struct folder_walk *walk, struct rw_scan *scan,
 	folder_walk_run(walk, &start);
 }
 
+/* Too deep in folders made anew: nothing is said of what is in it. */
+static void give_up(struct rw_scan *scan, struct rw_worker *first, const struct rw_later *l)
+{
+	scan_note_unread(&first->side, l->path, -ELOOP);
+	scan->met[l->old] = 1;
+	add_unlisted(scan, l->old);
+}
+
 /* Folders that stand where others stood: what those held is compared with, unless they are elsewhere now. */
-static void walk_rest(
-	const struct folder_walk *walk, struct rw_scan *scan, const struct rw_worker *first)
+static void walk_rest(const struct folder_walk *walk, struct rw_scan *scan, struct rw_worker *first)
 {
 	for (int round = 0; scan->n_later > 0 && round < ROUNDS_MAX; round++) {
 		struct rw_later *later = take(&scan->later);
@@ -321,6 +331,10 @@ static void walk_rest(
 			free(later[i].path);
 		}
 		free(later);
+	}
+	for (size_t i = 0; i < scan->n_later; i++) {
+		give_up(scan, first, &scan->later[i]);
+		free(scan->later[i].path);
 	}
 }
 

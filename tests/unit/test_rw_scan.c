@@ -151,12 +151,33 @@ static void test_what_was_seen_says_more(void **state)
 	end_rw();
 }
 
+/* Folders made anew in folders made anew, deeper than is followed: that is told, and nothing wrong of them. */
+static void test_made_anew_very_deep(void **state)
+{
+	static const char make[] =
+		"p=a; for i in $(seq 80); do p=$p/a; done; mkdir -p $p; echo 1 > $p/f";
+	scoped_mem char *host = mem_printf("%s/host", top), *anew = mem_printf("rm -r a; %s", make);
+	scoped(change_set) struct change_set *set = NULL;
+	const struct changes_rw_options options = {0};
+	struct changes_list list = {0};
+
+	begin_rw(make, true);
+	run_script(host, anew);
+	open_set(&set);
+	changes_rw_read_all(set, &options, &list);
+	assert_int_equal(list.roots[0]->n_items, 0);
+	assert_non_null(list.roots[0]->unread);
+	changes_list_done(&list);
+	end_rw();
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_what_nobody_had_read),
 		cmocka_unit_test(test_what_was_seen_says_more),
+		cmocka_unit_test(test_made_anew_very_deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
