@@ -176,6 +176,8 @@ static int on_suspend(struct request *req, struct err *err)
 			"sandbox %s ends with the `cloche run` that waits for it: make one that "
 			"stays with `cloche create`",
 			req->sup->id);
+	if (req->sup->end_reason)
+		return err_set(err, -ESHUTDOWN, "sandbox %s ends already", req->sup->id);
 	req->sup->is_suspending = true;
 	return on_stop(req, err);
 }

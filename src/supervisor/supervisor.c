@@ -288,12 +288,13 @@ static int read_spec(struct supervisor *sup, int fd, struct err *err)
 
 static int start(struct supervisor *sup, const struct supervisor_config *config, struct err *err)
 {
-	int r = rights_keep(RIGHTS_CREATING, err);
+	/* First: whatever fails from here on costs one that goes on none of its files. */
+	int r = resting_find(sup, err);
 
 	if (r == 0)
-		r = read_spec(sup, config->spec_fd, err);
+		r = rights_keep(RIGHTS_CREATING, err);
 	if (r == 0)
-		r = resting_find(sup, err);
+		r = read_spec(sup, config->spec_fd, err);
 	if (r == 0)
 		rw_before_start(sup);
 	if (r == 0)
@@ -379,6 +380,8 @@ static void rest_failed(struct supervisor *sup, int r, struct err *err)
 
 	(void)err_wrap(err, r, "its files cannot be kept, so it ended");
 	say(sup, EVENT_SANDBOX_ERROR, err->msg);
+	if (sup->is_suspending)
+		end_changes_save(sup); /* as at any other end */
 	sup->is_suspending = false;
 	sup->end_status = r;
 	sup->end_err = *err;
@@ -498,7 +501,7 @@ static void clear(struct supervisor *sup, bool was_made, bool is_sealed)
 		resting_settle(sup->dir);
 	if (sup->is_resting)
 		return;
-	if (!was_made)
+	if (!was_made && !sup->before)
 		forget_all(sup);
 	if (is_sealed)
 		trash_remove(sup->state_dir, sup->dir, sup->id);

@@ -166,6 +166,17 @@ def test_resume_that_fails_changes_nothing(sandbox, cloche, project):
 	check_whole(box)
 
 
+def test_suspend_that_cannot_keep_files_ends_with_what_changed(own_cloche, project):
+	box = own_cloche.create('-m', f'{project}:/work:cow')
+	box.sh('echo x > /work/new')
+	(own_cloche.state / 'sandboxes' / box.id / 'rest.json' / 'full').mkdir(parents=True)
+	refused = own_cloche.call('suspend', box.id)
+	assert refused.code == 125 and 'its files cannot be kept, so it ended' in refused.err, refused
+	assert state_of(own_cloche, box.id) == 'ended'
+	assert '1 added' in own_cloche.call('show', box.id).out
+	verify(own_cloche, box.id)
+
+
 def test_removed_while_suspended(sandbox, cloche, project):
 	(project / 'a').write_text('first')
 	box = sandbox('-m', f'{project}:/work:cow')
