@@ -42,10 +42,10 @@ static int copy_bytes(int from, int to, off_t len)
 	return 0;
 }
 
-/* What was told of the file is of another one where it was replaced meanwhile. */
+/* What was told of the file is of another one where it was replaced meanwhile. Holes are copied as zeros. */
 static int count_bytes(struct treecopy *copy, const struct stat *st)
 {
-	copy->n_bytes += (uint64_t)st->st_blocks * 512;
+	copy->n_bytes += (uint64_t)st->st_size;
 	return copy->max_bytes > 0 && copy->n_bytes > copy->max_bytes ? -E2BIG : 0;
 }
 

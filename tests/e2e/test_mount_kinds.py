@@ -66,6 +66,15 @@ def test_where_ids_cannot_be_mapped_a_copy_is_mounted(cloche, unmappable):
 	assert cloche.run('/bin/cat', '/one', options=('-m', f'{unmappable}/f:/one:ro')).out == 'of the host\nmore\n'
 
 
+def test_a_copy_is_not_made_of_holes(cloche, unmappable):
+	"""A file may say that it is as long as it likes."""
+	with open(unmappable / 'holes', 'wb') as file:
+		file.truncate(1 << 42)
+	for source, place in ((unmappable, '/p'), (unmappable / 'holes', '/one')):
+		done = cloche.run('/bin/true', options=('-m', f'{source}:{place}:ro'))
+		assert done.code == 125 and 'too large for one' in done.err, done
+
+
 def test_rw_where_ids_cannot_be_mapped_is_refused(cloche, unmappable):
 	done = cloche.run('/bin/true', options=('-m', f'{unmappable}:/p:rw'))
 	assert done.code == 125 and 'ids cannot be mapped' in done.err and 'mount it ro or cow' in done.err, done
