@@ -29,6 +29,7 @@
 #define STATUS_MAX 8192 /* of /proc/PID/status */
 #define BUSY_US    20   /* a record that is being written: looked at again after this */
 #define EXIT_BATCH 1000 /* records between looks for an exit's place: others may write on and on */
+#define WITNESS_MS 2000 /* in which what the witness of mounts told by then is read */
 
 struct observer {
 	struct programs programs;
@@ -385,9 +386,11 @@ static int drain_to_mark(struct observer *o, int deadline_ms)
 	}
 }
 
-/* A process that has ended has closed its files, so that the witness has told it, too. */
+/* A process that has ended has closed its files, so that the witness has told it, too. Others may open files faster
+ * than they are read here: whoever waits for this gets his turn again all the same. */
 int observer_drain_exit(struct observer *o, int deadline_ms)
 {
+	int64_t until_ns = clock_mono_ns() + WITNESS_MS * CLOCK_NS_PER_MS;
 	bool is_more;
 	int r;
 
@@ -396,6 +399,8 @@ int observer_drain_exit(struct observer *o, int deadline_ms)
 		r = drain_to_mark(o, deadline_ms);
 		if (o->watch)
 			mount_watch_join(o->watch, false); /* others may write on and on */
+		if (r == 0 && is_more && clock_mono_ns() > until_ns)
+			r = -ETIMEDOUT;
 	} while (r == 0 && is_more);
 	return r;
 }

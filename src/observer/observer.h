@@ -77,7 +77,8 @@ int observer_wait_ms(const struct observer *observer);
 bool observer_is_held(const struct observer *observer); /* hold(true) came last: drain at once */
 
 /* Drains what waited when it was called: after the end of a process, with its exit. 0, or -ETIMEDOUT where
- * nothing came for deadline_ms: the slice is not complete. */
+ * nothing came for deadline_ms, or the witness of mounts had more to tell than can be read in two seconds: the slice
+ * is not complete. */
 int observer_drain_exit(struct observer *observer, int deadline_ms);
 
 struct observer_counts {
