@@ -93,6 +93,8 @@ static int ask(char *const argv[], struct str *out, struct err *err)
 	(void)close(pair[0]);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (r < 0 && pid > 0)
+		r = err_set(err, r, "read the answer of '%s': %m", argv[0]);
 	if (r == 0 && out->len == 0)
 		r = err_set(err, -EIO, "'%s' ended without an answer (status %d)", argv[0], status);
 	return r;

@@ -71,10 +71,10 @@ static int set_proxy(void *base, const char *value, struct err *err)
 }
 
 static const struct option trace_table[] = {
-	{"trace", 0, NULL, "watch programs, files, outputs and network from now on", OPTION_CALL,
-		.set = set_trace},
+	{"trace", 0, NULL, "watch programs, files, mounts, outputs and network from now on",
+		OPTION_CALL, .set = set_trace},
 	{"no-trace", 0, NULL, "keep the exec log only", OPTION_CALL, .set = set_no_trace},
-	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs,network",
+	{"trace-sources", 0, "LIST", "watch only these: processes,files,outputs,network,mounts",
 		OPTION_CALL, .set = set_sources},
 	{"buffer", 0, "SIZE", "what the observer may hold", OPTION_SIZE,
 		offsetof(struct resume_options, buffer_bytes)},
