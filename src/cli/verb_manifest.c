@@ -47,12 +47,13 @@ static int open_host(const char *path, struct err *err)
 	return fd < 0 ? err_set(err, -errno, "open '%s': %m", path) : fd;
 }
 
-static int read_root(struct job *job, const char *root, struct tree *ret_tree, struct err *err)
+static int read_root(
+	struct job *job, const char *root, bool all, struct tree *ret_tree, struct err *err)
 {
 	bool is_inside = job->sandbox.fd >= 0;
 	scoped_fd int fd =
 		is_inside ? sandbox_root_folder(&job->sandbox, root, err) : open_host(root, err);
-	struct tree_config config = {.root_fd = fd, .all = job->o->all};
+	struct tree_config config = {.root_fd = fd, .all = all};
 	int r;
 
 	if (fd < 0)
@@ -126,17 +127,14 @@ static struct manifest *find_earlier(struct job *job, const char *root)
 	return job->check.n == 1 ? &job->check.items[0] : NULL;
 }
 
-static int add_differences(
-	struct job *job, const char *root, const struct tree *tree, struct err *err)
+static int add_differences(struct job *job, const char *root, struct manifest *earlier,
+	const struct tree *tree, struct err *err)
 {
-	struct manifest *earlier = find_earlier(job, root);
 	struct view_style style = cli_style(job->cli);
 	scoped_str struct str text = {0};
 	json_error_t why;
 	json_t *object;
 
-	if (!earlier)
-		return err_set(err, -ENOENT, "'%s' holds no manifest of %s", job->o->check, root);
 	if (earlier->has_sums_only)
 		manifest_take_below(earlier, root);
 	job->n_differences += compare_write(&text, root, earlier, tree);
@@ -189,18 +187,30 @@ static int name_root(const struct job *job, const char *path, struct str *ret_ro
 	return 0;
 }
 
+/* What a manifest left out is left out again: else it would be told as added, or what it has as removed. */
+static bool is_all(const struct job *job, const struct manifest *earlier)
+{
+	return earlier ? earlier->all || (earlier->has_sums_only && job->o->all) : job->o->all;
+}
+
 static int take_root(struct job *job, const char *path, struct err *err)
 {
 	scoped_str struct str root = {0};
 	struct tree tree = {0};
+	struct manifest *earlier = NULL;
 	int r = name_root(job, path, &root, err);
+	const char *at = root.p ? root.p : path;
 
-	if (r == 0)
-		r = read_root(job, root.p, &tree, err);
 	if (r == 0 && job->o->check)
-		r = add_differences(job, root.p, &tree, err);
+		earlier = find_earlier(job, at);
+	if (r == 0 && job->o->check && !earlier)
+		r = err_set(err, -ENOENT, "'%s' holds no manifest of %s", job->o->check, at);
+	if (r == 0)
+		r = read_root(job, at, is_all(job, earlier), &tree, err);
+	if (r == 0 && earlier)
+		r = add_differences(job, at, earlier, &tree, err);
 	else if (r == 0)
-		add_list(job, root.p, &tree);
+		add_list(job, at, &tree);
 	tree_done(&tree);
 	return r;
 }

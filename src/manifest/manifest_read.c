@@ -8,6 +8,7 @@
 
 #include "manifest/manifest_lines.h"
 #include "manifest/manifest_words.h"
+#include "manifest/sum_line.h"
 #include "util/base64.h"
 #include "util/mem.h"
 
@@ -156,67 +157,6 @@ static int take_json(struct manifest_list *list, bool *is_open, struct slice tex
 	return r;
 }
 
-/* ---- lists of sha256sum ---- */
-
-/* A backslash before the sum says that the name has \n, \r or \\ in the place of such a character. */
-static char *unescape(struct slice name)
-{
-	scoped_str struct str out = {0};
-
-	for (size_t i = 0; i < name.len; i++) {
-		char c = name.p[i];
-
-		if (c != '\\') {
-			str_putc(&out, c);
-			continue;
-		}
-		c = ++i < name.len ? name.p[i] : '\0';
-		if (c != 'n' && c != 'r' && c != '\\')
-			return NULL;
-		str_putc(&out, c == 'n' ? '\n' : c == 'r' ? '\r' : c);
-	}
-	return str_take(&out);
-}
-
-static char *sum_name(struct slice name, bool is_escaped)
-{
-	char *path = is_escaped ? unescape(name) : mem_copy(name.p, name.len);
-	size_t skip = 0;
-
-	while (path && strncmp(path + skip, "./", 2) == 0)
-		skip += 2;
-	if (path && skip)
-		memmove(path, path + skip, strlen(path + skip) + 1);
-	return path;
-}
-
-static int take_sum(struct manifest *manifest, struct slice line)
-{
-	bool is_escaped = line.len > 0 && line.p[0] == '\\';
-	char hex[DIGEST_HEX_SIZE] = "";
-	struct tree_entry *entry;
-	char *path;
-
-	line.p += is_escaped;
-	line.len -= is_escaped;
-	/* The sum, a space, a space or '*', the name. */
-	if (line.len < DIGEST_HEX_LEN + 3 || line.p[DIGEST_HEX_LEN] != ' ' ||
-		(line.p[DIGEST_HEX_LEN + 1] != ' ' && line.p[DIGEST_HEX_LEN + 1] != '*') ||
-		memchr(line.p, '\0', line.len))
-		return -EBADMSG;
-	memcpy(hex, line.p, DIGEST_HEX_LEN);
-	path = sum_name((struct slice){.p = line.p + DIGEST_HEX_LEN + 2,
-				.len = line.len - DIGEST_HEX_LEN - 2},
-		is_escaped);
-	if (!path)
-		return -EBADMSG;
-	entry = tree_add(&manifest->tree, path);
-	entry->mode = S_IFREG;
-	return digest_from_hex(hex, (unsigned char[DIGEST_LEN]){0}) < 0
-	               ? -EBADMSG
-	               : (memcpy(entry->sha256, hex, sizeof(hex)), 0);
-}
-
 /* ---- either ---- */
 
 static bool next_line(struct slice *text, struct slice *ret_line)
@@ -242,7 +182,7 @@ static int read_lines(
 	if (has_sums)
 		add(list)->has_sums_only = true;
 	for (*ret_line = 1; r == 0 && next_line(&text, &line); ++*ret_line)
-		r = has_sums ? take_sum(list->items, line) : take_json(list, is_open, line);
+		r = has_sums ? sum_line_take(list->items, line) : take_json(list, is_open, line);
 	--*ret_line;
 	return r;
 }
@@ -256,6 +196,8 @@ int manifest_lines_read(struct slice text, struct manifest_list *ret_list, struc
 
 	if (r < 0)
 		err_set(err, r, "line %zu belongs to no manifest and no list of sha256sum", line);
+	else if (list.n > 0 && list.items[0].has_sums_only && list.items[0].tree.n == 0)
+		r = err_set(err, -ENODATA, "it holds no sum");
 	else if (is_open || list.n == 0)
 		r = err_set(
 			err, -ENODATA, "it is cut off: the last line, which counts, is missing");

@@ -116,6 +116,32 @@ def test_absolute_names_of_sha256sum_are_read(cloche, project):
 	assert check(cloche, path, '--host', str(project))[0] == 0
 
 
+def test_a_list_of_sha256sum_in_other_dress_is_read(cloche, project):
+	"""--tag, comments, empty lines, line ends of two characters; a name that ends in such a character is escaped."""
+	for name in ODD_NAMES + [b'cr\r', b'a) = b', b'a']:
+		(project / os.fsdecode(name)).write_bytes(name)
+	(project / '.git').mkdir()
+	(project / '.git' / 'HEAD').write_text('x')
+	path = project.parent / 'sums'
+	for options in ('', '--tag'):
+		sums = subprocess.run(f'find . -type f -print0 | xargs -0 sha256sum {options}', shell=True, cwd=project, check=True, capture_output=True).stdout
+		path.write_bytes(b'# made by hand\r\n\r\n' + sums.replace(b'\n', b'\r\n'))
+		code, part = check(cloche, path, '--host', str(project))
+		assert code == 0, (options, part)
+	path.write_bytes(b'# nothing\n')
+	assert 'it holds no sum' in cloche.call('manifest', '--check', str(path), '--host', str(project)).err
+	path.write_bytes(b'MD5 (a) = ' + b'0' * 32 + b'\n')
+	assert 'line 1 belongs to no manifest' in cloche.call('manifest', '--check', str(path), '--host', str(project)).err
+
+
+def test_what_an_earlier_manifest_left_out_is_left_out(cloche, project, tmp_path):
+	(project / '.git').mkdir()
+	(project / '.git' / 'HEAD').write_text('x')
+	for then, now in (((), ('--all',)), (('--all',), ())):
+		earlier = keep(cloche, tmp_path, *then, '--host', str(project))
+		assert check(cloche, earlier, *now, '--host', str(project))[0] == 0
+
+
 def test_a_relative_root_is_named_as_it_lies(cloche, box, project, tmp_path):
 	"""Below where the caller is, or where commands start: a list that is read elsewhere says which folder it was."""
 	(project / 'sub').mkdir()
