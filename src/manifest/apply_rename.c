@@ -97,14 +97,36 @@ static int rename_on_host(struct apply *a, const char *from, const char *to)
 	return r;
 }
 
+/* Removed folders in a removed folder that could not go so far: what was renamed out of them has left now. */
+static int remove_emptied(struct apply *a, size_t folder)
+{
+	const struct change *items = a->changes->items;
+	const char *path = items[folder].path;
+	size_t len = strlen(path), end = folder + 1;
+	int r = 0;
+
+	while (end < a->changes->n_items && strncmp(items[end].path, path, len) == 0)
+		end++;
+	while (r == 0 && --end > folder)
+		if (items[end].kind == CHANGE_REMOVED && apply_work_is_folder(&items[end]) &&
+			a->items[end].result == APPLY_WAITING)
+			r = apply_work_settle(a, end, apply_item_remove_early(a, end));
+	return r;
+}
+
 /* What was removed where something renamed goes now. */
 static int clear_place(struct apply *a, const char *path)
 {
 	uintptr_t place = (uintptr_t)map_find(a->removals, slice_of(path));
+	int r;
 
 	if (place == 0 || a->items[place - 1].result != APPLY_WAITING)
 		return 0;
-	return apply_item_remove(a, place - 1);
+	r = apply_item_remove(a, place - 1);
+	if (r != -ENOTEMPTY)
+		return r;
+	r = remove_emptied(a, place - 1);
+	return r < 0 ? r : apply_item_remove(a, place - 1);
 }
 
 static bool has_new_content(const struct change *c)

@@ -192,6 +192,15 @@ def test_what_belongs_into_a_renamed_folder_waits_for_the_rename(cloche, tree, s
 	assert sorted(os.listdir(tree / 'sub')) == ['new'] and sorted(os.listdir(tree / 'old')) == ['in', 'move']
 
 
+@pytest.mark.parametrize('what', ['deep/er', 'deep/er/file'], ids=['folder', 'file'])
+def test_what_takes_the_place_of_the_folders_it_was_in(cloche, tree, what):
+	(tree / 'deep' / 'er' / 'gone').mkdir(parents=True)
+	(tree / 'deep' / 'er' / 'file').write_text('file\n')
+	run = edited(cloche, tree, f'mv {what} aside; rm -r deep; mv aside deep')
+	assert cloche.call('apply', run.record.id).code == 0
+	assert (tree / 'deep' / 'file' if what == 'deep/er' else tree / 'deep').read_text() == 'file\n' and not list(tree.glob('.cloche*'))
+
+
 def test_file_that_became_a_folder_and_back(cloche, tree):
 	run = edited(cloche, tree, 'rm edit; mkdir edit; echo in > edit/in; rm -r sub; echo file > sub')
 	assert cloche.call('apply', run.record.id).code == 0
