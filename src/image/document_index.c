@@ -147,15 +147,24 @@ int document_index_read(
 	return r;
 }
 
+/* The tag alone, the whole name, or as much of its end as tells it: docker.io/ may be left out. */
+static bool is_named(const char *name, const char *tag)
+{
+	size_t len = strlen(name), n = strlen(tag);
+	char before = len > n ? name[len - n - 1] : '/';
+
+	return len >= n && strcmp(name + len - n, tag) == 0 &&
+	       (before == ':' || (before == '/' && (len == n || strchr(tag, ':'))));
+}
+
 static bool has_repo_tag(const json_t *entry, const char *tag)
 {
 	const json_t *tags = json_object_get(entry, "RepoTags");
 
 	for (size_t i = 0; i < json_array_size(tags); i++) {
 		const char *name = json_string_value(json_array_get(tags, i));
-		const char *colon = name ? strrchr(name, ':') : NULL;
 
-		if (name && (strcmp(name, tag) == 0 || (colon && strcmp(colon + 1, tag) == 0)))
+		if (name && is_named(name, tag))
 			return true;
 	}
 	return false;

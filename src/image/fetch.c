@@ -129,6 +129,13 @@ static struct slice last_line(const struct str *words)
 	return (struct slice){.p = words->p + from, .len = end - from};
 }
 
+static bool is_file_here(const char *place)
+{
+	const char *name = place + strlen("docker://");
+
+	return strncmp(place, "docker://", strlen("docker://")) == 0 && access(name, F_OK) == 0;
+}
+
 static int conclude(const struct fetch *f, int status, const struct str *words, struct err *err)
 {
 	struct slice line = last_line(words);
@@ -151,8 +158,9 @@ static int conclude(const struct fetch *f, int status, const struct str *words, 
 		line.len -= (size_t)(msg + 4 - line.p);
 		line.p = msg + 4;
 	}
-	return err_set(err, -EIO, "skopeo: %.*s",
-		(int)(line.len < SENTENCE_MAX ? line.len : SENTENCE_MAX), line.p);
+	return err_set(err, -EIO, "skopeo: %.*s%s",
+		(int)(line.len < SENTENCE_MAX ? line.len : SENTENCE_MAX), line.p,
+		is_file_here(f->place) ? "; the file of that name here is written as ./NAME" : "");
 }
 
 int fetch_run(const struct fetch *f, struct err *err)

@@ -13,19 +13,22 @@
 
 static const char *const file_transports[] = {"oci:", "oci-archive:", "docker-archive:"};
 
-/* PATH[:TAG]. A tag has no slash, so a path with a colon in it is written with one behind it, or without a tag. */
-static int set_path(struct reference *ref, const char *text, struct err *err)
+static int set_path(struct reference *ref, const char *text, const char *colon, struct err *err)
 {
-	const char *colon = strrchr(text, ':');
-
-	if (colon && strchr(colon, '/'))
-		colon = NULL;
 	if (!*text || colon == text || (colon && !colon[1]))
 		return err_set(err, -EINVAL, "image '%s': want PATH or PATH:TAG", text);
 	ref->kind = REFERENCE_PATH;
 	ref->place = colon ? mem_printf("%.*s", (int)(colon - text), text) : mem_dup(text);
 	ref->tag = colon ? mem_dup(colon + 1) : NULL;
 	return 0;
+}
+
+/* PATH[:TAG]. A tag has no slash, so a path with a colon in it is written with one behind it, or without a tag. */
+static const char *bare_tag(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+
+	return colon && strchr(colon, '/') ? NULL : colon;
 }
 
 static int check_name(const char *name, struct err *err)
@@ -74,13 +77,14 @@ int reference_parse(struct reference *ref, const char *text, struct err *err)
 	for (size_t i = 0; i < sizeof(file_transports) / sizeof(file_transports[0]); i++) {
 		size_t len = strlen(file_transports[i]);
 
+		/* As other tools have it: the path ends at the first colon, a whole name may follow. */
 		if (strncmp(text, file_transports[i], len) == 0)
-			return set_path(ref, text + len, err);
+			return set_path(ref, text + len, strchr(text + len, ':'), err);
 	}
 	if (strncmp(text, "docker://", strlen("docker://")) == 0)
 		return set_registry(ref, text + strlen("docker://"), err);
 	if (text[0] == '/' || strncmp(text, "./", 2) == 0 || strncmp(text, "../", 3) == 0)
-		return set_path(ref, text, err);
+		return set_path(ref, text, bare_tag(text), err);
 	return set_registry(ref, text, err);
 }
 

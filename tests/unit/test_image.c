@@ -34,6 +34,8 @@ static void test_reference(void **state)
 		{"oci:a:t", "a", "t", REFERENCE_PATH},
 		{"oci-archive:/x.tar", "/x.tar", NULL, REFERENCE_PATH},
 		{"docker-archive:x.tar:1", "x.tar", "1", REFERENCE_PATH},
+		{"docker-archive:../x.tar:h:5000/a/b:1", "../x.tar", "h:5000/a/b:1",
+			REFERENCE_PATH},
 		{"debian", "docker://debian", NULL, REFERENCE_REGISTRY},
 		{"h:5000/a/b:t", "docker://h:5000/a/b:t", NULL, REFERENCE_REGISTRY},
 		{"docker://h/a:t", "docker://h/a:t", NULL, REFERENCE_REGISTRY},
