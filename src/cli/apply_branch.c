@@ -98,7 +98,7 @@ static int choose_source(struct branch *b, char **args, size_t n_args, struct er
 			"name one folder");
 	if (n_args == 0)
 		return find_source(b, err);
-	r = pending_sort_paths(b->pending, args, n_args, &paths, err);
+	r = pending_sort_paths(b->pending, args, n_args, false, &paths, err);
 	for (size_t i = 0; r == 0 && i < b->pending->list.n; i++)
 		if (paths[i].n > 0)
 			r = open_source(

@@ -20,6 +20,7 @@
 #include "util/fdio.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/path.h"
 
 /* Somebody answers: the socket's name alone may stay a moment longer than the sandbox. */
 static bool is_alive(const struct cli *cli, const char *id)
@@ -111,8 +112,29 @@ static bool names_something(const struct changes *changes, const char *path)
 	return false;
 }
 
+static int resolve_own(const struct changes *changes, const char *arg, char **ret_path)
+{
+	size_t len = strlen(changes->root);
+	scoped_str struct str at = {0};
+
+	path_resolve(slice_of("/"), slice_of(arg), &at);
+	if (arg[0] != '/' || !path_is_beneath(str_slice(&at), slice_of(changes->root)))
+		return -ENOENT;
+	*ret_path = mem_dup(at.p[len] == '/' ? at.p + len + 1 : ".");
+	return 0;
+}
+
+static int resolve(
+	const struct changes *changes, const char *cwd, const char *arg, bool own, char **ret_path)
+{
+	if (changes->cow)
+		return apply_resolve_path(changes, cwd, arg, ret_path);
+	return own && !changes->rw && !changes->counted ? resolve_own(changes, arg, ret_path)
+	                                                : -ENOENT;
+}
+
 /* The mount that a path lies in: where several might, the first in which it names a change. */
-static int place_path(const struct pending *pending, const char *cwd, const char *arg,
+static int place_path(const struct pending *pending, const char *cwd, const char *arg, bool own,
 	struct pending_paths *paths)
 {
 	size_t best = SIZE_MAX;
@@ -122,7 +144,7 @@ static int place_path(const struct pending *pending, const char *cwd, const char
 		const struct changes *changes = pending->list.roots[i];
 		char *path;
 
-		if (!changes->cow || apply_resolve_path(changes, cwd, arg, &path) < 0)
+		if (resolve(changes, cwd, arg, own, &path) < 0)
 			continue;
 		if (best != SIZE_MAX && !names_something(changes, path)) {
 			free(path);
@@ -143,21 +165,26 @@ static int place_path(const struct pending *pending, const char *cwd, const char
 	return 0;
 }
 
-int pending_sort_paths(const struct pending *pending, char **args, size_t n_args,
+int pending_sort_paths(const struct pending *pending, char **args, size_t n_args, bool own,
 	struct pending_paths **ret_paths, struct err *err)
 {
 	struct pending_paths *paths = new0_n(struct pending_paths, pending->list.n + 1);
 	scoped_mem char *cwd = getcwd(NULL, 0);
 
 	for (size_t i = 0; i < n_args; i++) {
-		if (place_path(pending, cwd ? cwd : "/", args[i], paths) == 0)
+		if (place_path(pending, cwd ? cwd : "/", args[i], own, paths) == 0)
 			continue;
 		pending_paths_free(paths, pending->list.n);
 		return err_set(err, -ENOENT,
-			"'%s' lies in no folder that the sandbox had as a copy", args[i]);
+			own && !pending->stays
+				? "'%s' lies in no folder that the sandbox had as a copy (its own "
+				  "root "
+				  "is gone: `cloche changes` tells of it)"
+				: "'%s' lies in no folder that the sandbox had as a copy",
+			args[i]);
 	}
 	for (size_t i = 0; i < pending->list.n; i++)
-		paths[i].is_meant = pending->list.roots[i]->cow && (n_args == 0 || paths[i].n > 0);
+		paths[i].is_meant = paths[i].n > 0 || (n_args == 0 && pending->list.roots[i]->cow);
 	*ret_paths = paths;
 	return 0;
 }
@@ -185,7 +212,7 @@ int pending_enter_act(
 int pending_enter_ledger(
 	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err)
 {
-	scoped_mem char *detail = mem_printf("%zu changes", n_files);
+	scoped_mem char *detail = mem_printf("%zu change%s", n_files, n_files == 1 ? "" : "s");
 
 	return pending_enter_act(cli, id, act, detail, err);
 }

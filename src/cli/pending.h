@@ -35,8 +35,9 @@ struct pending_paths {
 	size_t n;
 	bool is_meant; /* named, or nothing is */
 };
-/* One for each root of the list. A path that lies in none is an error with a sentence. */
-int pending_sort_paths(const struct pending *pending, char **args, size_t n_args,
+/* One for each root of the list. A path that lies in none is an error with a sentence. own: an absolute path may also
+ * lie in a folder of the sandbox's own root, which cannot be applied. */
+int pending_sort_paths(const struct pending *pending, char **args, size_t n_args, bool own,
 	struct pending_paths **ret_paths, struct err *err);
 void pending_paths_free(struct pending_paths *paths, size_t n_roots);
 

@@ -114,7 +114,7 @@ static void add_total(struct str *out, const struct totals *totals)
 	if (n[APPLY_DROPPED] > 0)
 		str_printf(out, ", %zu dropped", n[APPLY_DROPPED]);
 	if (n[APPLY_LEFT] > 0)
-		str_printf(out, ", %zu left for you to name", n[APPLY_LEFT]);
+		str_printf(out, ", %zu left", n[APPLY_LEFT]);
 	if (n[APPLY_REFUSED] > 0)
 		str_printf(out, ", %zu refused", n[APPLY_REFUSED]);
 	str_putc(out, '\n');
@@ -144,7 +144,7 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 	struct pending_paths *paths = NULL;
 	struct err ignored;
 	size_t done;
-	int r = pending->set ? pending_sort_paths(pending, args, n_args, &paths, err) : 0;
+	int r = pending->set ? pending_sort_paths(pending, args, n_args, false, &paths, err) : 0;
 
 	if (r < 0)
 		return r;

@@ -150,7 +150,7 @@ static int take_root(struct job *job, size_t i, struct err *err)
 	size_t len = job->out.len, n = job->n;
 	int r;
 
-	if (!job->paths[i].is_meant || (!changes->cow && job->paths[i].n == 0) || changes->counted)
+	if (!job->paths[i].is_meant)
 		return 0;
 	(void)pending_say_unread(changes);
 	r = patch_open(&config, &patch, err);
@@ -165,7 +165,7 @@ static int take_root(struct job *job, size_t i, struct err *err)
 
 static int take_all(struct job *job, char **args, size_t n_args, struct err *err)
 {
-	int r = pending_sort_paths(&job->pending, args, n_args, &job->paths, err);
+	int r = pending_sort_paths(&job->pending, args, n_args, true, &job->paths, err);
 
 	if (r < 0)
 		return r;

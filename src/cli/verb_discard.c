@@ -58,7 +58,7 @@ static int discard_pending(const struct cli *cli, struct pending *pending, char 
 {
 	struct pending_paths *paths = NULL;
 	size_t n = 0;
-	int r = pending_sort_paths(pending, args, n_args, &paths, err);
+	int r = pending_sort_paths(pending, args, n_args, false, &paths, err);
 
 	if (r < 0)
 		return r;

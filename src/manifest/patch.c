@@ -23,7 +23,8 @@ struct patch {
 	struct patch_config config;
 	struct stack stack;
 	int lower_fd;
-	struct map *told; /* places below that the list tells something of: the change */
+	const char *below; /* the list's root as a path in the layers, "" for their top; borrowed */
+	struct map *told;  /* places below that the list tells something of: the change */
 };
 
 /* One side of a change. */
@@ -33,6 +34,14 @@ struct side {
 	bool is_text;
 	int r; /* why its content is not there */
 };
+
+/* Of a list of /etc in a layer at /: "etc". */
+static const char *below_layer(const struct changes *changes)
+{
+	const char *rest = changes->root + strlen(changes->layer->guest);
+
+	return strcmp(changes->layer->guest, "/") == 0 ? changes->root + 1 : *rest ? rest + 1 : "";
+}
 
 int patch_open(const struct patch_config *config, struct patch **ret_patch, struct err *err)
 {
@@ -48,6 +57,7 @@ int patch_open(const struct patch_config *config, struct patch **ret_patch, stru
 	patch->lower_fd = lower_open_layer(layer);
 	if (patch->lower_fd < 0)
 		return err_set(err, patch->lower_fd, "open what lies below '%s': %m", layer->guest);
+	patch->below = below_layer(config->changes);
 	patch->told = map_new();
 	for (size_t i = 0; i < config->changes->n_items; i++) {
 		struct change *c = &config->changes->items[i];
@@ -180,6 +190,12 @@ static void add_side_note(struct str *out, const char *word, const struct side *
 
 static void add_binary(struct str *out, const struct pair *p)
 {
+	const struct change_side *a = p->before.is, *b = p->after.is;
+
+	/* git passes over a head of one line, and what follows it is then read as part of the patch before. */
+	if (a && b && git_mode(a->mode) == git_mode(b->mode) && strcmp(p->from, p->to) == 0)
+		str_printf(out, "old mode %06o\nnew mode %06o\n", git_mode(a->mode),
+			git_mode(b->mode));
 	str_puts(out, "Binary files ");
 	if (p->before.is)
 		add_name(out, "a/", p->from);
@@ -308,11 +324,27 @@ static int add_moved(const struct moved *m)
 
 static int add_moved_folder(const struct patch *patch, const struct change *c, struct str *out)
 {
-	scoped_fd int dirfd = beneath_open(patch->lower_fd, c->from, O_RDONLY | O_DIRECTORY);
+	scoped_mem char *from = scan_join(patch->below, c->from);
+	scoped_fd int dirfd = beneath_open(patch->lower_fd, from, O_RDONLY | O_DIRECTORY);
 	struct moved m = {
 		.patch = patch, .dirfd = dirfd, .from = c->from, .to = c->path, .out = out};
 
 	return dirfd < 0 ? 0 : add_moved(&m);
+}
+
+static void read_sides(const struct patch *patch, const struct change *c, struct pair *p)
+{
+	const char *data = changes_data_path(c);
+	scoped_mem char *before = scan_join(patch->below, c->from ? c->from : c->path);
+	scoped_mem char *after = scan_join(patch->below, c->path);
+
+	if (p->before.is)
+		read_side(&p->before, patch->lower_fd, before);
+	if (p->after.is && c->data)
+		read_side(&p->after, patch->lower_fd, c->data);
+	else if (p->after.is)
+		read_side(&p->after, patch->stack.fds[changes_data_layer(c)],
+			data == c->path ? after : data);
 }
 
 int patch_add(struct patch *patch, const struct change *c, struct str *out)
@@ -335,12 +367,7 @@ int patch_add(struct patch *patch, const struct change *c, struct str *out)
 		p.from = p.to;
 	if (!p.after.is)
 		p.from = p.to = changes_shown_path(c);
-	if (p.before.is)
-		read_side(&p.before, patch->lower_fd, base);
-	if (p.after.is && c->data)
-		read_side(&p.after, patch->lower_fd, c->data);
-	else if (p.after.is)
-		read_side(&p.after, patch->stack.fds[changes_data_layer(c)], changes_data_path(c));
+	read_sides(patch, c, &p);
 	r = add_sides(patch, &p, out);
 	str_done(&p.before.text);
 	str_done(&p.after.text);

@@ -83,7 +83,7 @@ def test_without_a_trace_the_change_is_told_and_what_was_applied(cloche, tmp_pat
 	assert cloche.call('apply', done.record.id).code == 0
 	[row] = blame(cloche, project / 'a')
 	assert [act['act'] for act in row['applied']] == ['applied']
-	assert 'applied 1 changes on the host at' in cloche.call('blame', project / 'a').out
+	assert 'applied 1 change on the host at' in cloche.call('blame', project / 'a').out
 	assert blame(cloche, project / 'b') == []
 
 

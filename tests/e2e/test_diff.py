@@ -77,9 +77,38 @@ def test_what_is_no_text_stands_by_size_and_hash(cloche, tree):
 	(tree / 'bin').write_bytes(b'a\0b')
 	box = edited(cloche, tree, "printf 'a\\0c' > bin")
 	lines = cloche.call('diff', box).out.splitlines()
-	assert lines == ['diff --git a/bin b/bin', 'Binary files a/bin and b/bin differ',
+	assert lines == ['diff --git a/bin b/bin', 'old mode 100644', 'new mode 100644', 'Binary files a/bin and b/bin differ',
 		f'# before: 3 bytes, sha256 {hashlib.sha256(bytes([97, 0, 98])).hexdigest()}',
 		f'# after: 3 bytes, sha256 {hashlib.sha256(bytes([97, 0, 99])).hexdigest()}']
+
+
+def test_what_is_no_text_can_be_left_out(cloche, tree, tmp_path):
+	(tree / 'bin').write_bytes(b'a\0b')
+	copy = tmp_path / 'copy'
+	shutil.copytree(tree, copy, symlinks=True)
+	done = cloche.call('diff', edited(cloche, tree, "printf 'a\\0c' > bin; ln -sfn gone link; echo y > 'sp ace'"))
+	subprocess.run(['git', 'init', '-q', copy], check=True)
+	whole = subprocess.run(['git', 'apply'], cwd=copy, input=done.raw_out, capture_output=True, check=False)
+	assert whole.returncode == 1 and b"cannot apply binary patch to 'bin'" in whole.stderr, whole
+	subprocess.run(['git', 'apply', '--exclude=bin'], cwd=copy, input=done.raw_out, check=True)
+	assert os.readlink(copy / 'link') == 'gone' and (copy / 'sp ace').read_text() == 'y\n'
+	assert (copy / 'bin').read_bytes() == b'a\0b'
+
+
+def test_folders_of_its_own_root_where_they_are_named(cloche, tree):
+	box = cloche.create('-m', f'{tree}:{tree}:cow')
+	try:
+		box.sh('echo x > /etc/new; echo y >> /etc/hostname; mkdir -p /usr/local/bin; echo z > /usr/local/bin/tool')
+		assert cloche.call('diff', box.id).out == ''
+		own = cloche.call('diff', box.id, '/etc/new', '/usr/local')
+		assert own.code == 0 and own.out == ''.join(f'# below {root}\ndiff --git a/{name} b/{name}\nnew file mode 100644\n--- /dev/null\n'
+			f'+++ b/{name}\n@@ -0,0 +1 @@\n+{line}\n' for root, name, line in (('/etc', 'new', 'x'), ('/usr/local', 'bin/tool', 'z'))), own
+		assert '\n+y\n' in cloche.call('diff', box.id, '/etc').out
+		for verb in ('apply', 'discard'):
+			assert 'lies in no folder that the sandbox had as a copy' in cloche.call(verb, box.id, '/etc/new').err
+	finally:
+		box.remove()
+	assert 'its own root is gone' in cloche.call('diff', box.id, '/etc').err
 
 
 def test_a_large_file_is_not_compared(cloche, tree):
@@ -98,7 +127,7 @@ def test_a_file_that_cannot_be_compared_hides_no_other(cloche, tree, tmp_path, t
 	done = cloche.call('diff', box, env={'PATH': f'{fake.parent}:{os.environ["PATH"]}'})
 	assert done.code == 0, done
 	text = hashlib.sha256(b'one\ntwo\nthree\n').hexdigest()
-	assert ('diff --git a/a.txt b/a.txt\nBinary files a/a.txt and b/a.txt differ\n'
+	assert ('diff --git a/a.txt b/a.txt\nold mode 100644\nnew mode 100644\nBinary files a/a.txt and b/a.txt differ\n'
 		f'# before: 14 bytes, sha256 {text}\n# after: 5 bytes, sha256 {hashlib.sha256(b"hard" + bytes([10])).hexdigest()}\n') in done.out
 	assert '\n+y\n' in done.out
 
