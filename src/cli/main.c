@@ -60,11 +60,13 @@ static int find_verb(struct cli *cli, int argc, char **argv, struct err *err)
 
 static int count_args(const struct verb *verb, size_t n, struct err *err)
 {
+	const char *gap = *verb->usage ? " " : "";
+
 	if (n < verb->min_args)
-		return err_set(err, -EINVAL, "want `cloche %s %s`", verb->name, verb->usage);
+		return err_set(err, -EINVAL, "want `cloche %s%s%s`", verb->name, gap, verb->usage);
 	if (n > verb->max_args)
-		return err_set(err, -EINVAL, "too many arguments: want `cloche %s %s`", verb->name,
-			verb->usage);
+		return err_set(err, -EINVAL, "too many arguments: want `cloche %s%s%s`", verb->name,
+			gap, verb->usage);
 	return 0;
 }
 

@@ -106,17 +106,26 @@ static void write_acts(const struct job *job, const struct part *part, struct js
 	jsonw_array_end(j);
 }
 
+/* The last one, and how many came before it: a line is no place for all. */
 static void add_acts(const struct job *job, const struct part *part, struct str *out)
 {
+	const struct act *last = NULL;
 	char at[CLOCK_TEXT_LEN];
+	size_t n = 0;
 
 	for (size_t i = 0; i < job->n_acts; i++) {
 		if (strcmp(job->acts[i].sandbox, part->id) != 0)
 			continue;
-		clock_format(job->acts[i].at_ms, at);
-		str_printf(out, "; %s %s on the host at %s", act_word(&job->acts[i]),
-			job->acts[i].detail ? job->acts[i].detail : "", at);
+		last = &job->acts[i];
+		n++;
 	}
+	if (!last)
+		return;
+	clock_format(last->at_ms, at);
+	str_printf(out, "; %s %s on the host at %s", act_word(last),
+		last->detail ? last->detail : "", at);
+	if (n > 1)
+		str_printf(out, " (and %zu earlier)", n - 1);
 }
 
 /* ---- rows ---- */
@@ -393,6 +402,21 @@ static int newest_first(const void *a, const void *b)
 	return x->at_ms < y->at_ms ? 1 : x->at_ms > y->at_ms ? -1 : 0;
 }
 
+/* A row as text, each of its lines cut to the terminal: a command may be a whole script. */
+static void add_cut(const struct job *job, const struct str *text, struct str *out)
+{
+	size_t columns = cli_style(job->cli).columns;
+
+	for (size_t at = 0; at < text->len;) {
+		const char *line = text->p + at, *end = memchr(line, '\n', text->len - at);
+		size_t len = end ? (size_t)(end - line) : text->len - at;
+
+		view_text_add_cut(out, (struct slice){line, len}, columns);
+		str_putc(out, '\n');
+		at += len + 1;
+	}
+}
+
 static int print(struct job *job, struct err *err)
 {
 	bool is_json = job->cli->json || job->cli->jsonl;
@@ -410,7 +434,10 @@ static int print(struct job *job, struct err *err)
 
 		if (i > 0 && job->cli->json && !job->cli->jsonl)
 			str_putc(&out, ',');
-		str_add(&out, text->p, text->len);
+		if (is_json)
+			str_add(&out, text->p, text->len);
+		else
+			add_cut(job, text, &out);
 		if (job->cli->jsonl)
 			str_putc(&out, '\n');
 	}

@@ -48,9 +48,12 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 {
 	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
 	struct layers_collected collected;
-	int r = mend_all(cli->state_dir, cli->run_dir, 0, err), n_mended = r;
-	int removed = path_remove_all(AT_FDCWD, trash);
+	int r = cli_need_root(err), n_mended, removed;
 
+	if (r < 0)
+		return r;
+	r = n_mended = mend_all(cli->state_dir, cli->run_dir, 0, err);
+	removed = path_remove_all(AT_FDCWD, trash);
 	if (r >= 0 && removed < 0 &&
 		removed != -ENOTEMPTY) /* a sandbox that ends meanwhile adds to it */
 		r = err_set(err, removed, "remove '%s': %m", trash);

@@ -75,7 +75,9 @@ static bool stays_unless_named(
 	if (!(c->flags & CHANGE_SKIPPED))
 		return false;
 	if (is_git(c) && !(c->flags & CHANGE_RUNS_ON_HOST)) {
-		decide(item, APPLY_LEFT, mem_dup("files of .git do not come over one by one"));
+		decide(item, APPLY_LEFT,
+			mem_dup("files of .git do not come over one by one: --branch NAME "
+				"brings the commits"));
 		return true;
 	}
 	if (is_any(c, options, names_skipped))

@@ -43,14 +43,16 @@ static const struct taken_case cases[] = {
 	{"skipped", "mkdir .git",
 		"echo 1 > .git/x; mkdir node_modules; echo 2 > node_modules/y; echo 3 > z", ":", "",
 		false, false,
-		"left .git/x: files of .git do not come over one by one\n"
+		"left .git/x: files of .git do not come over one by one: "
+		"--branch NAME brings the commits\n"
 		"left node_modules/y: name its folder to take it over\ndone z\n",
 		"test ! -e .git/x; test ! -e node_modules", 0},
 	{"skipped and named", "mkdir .git",
 		"mkdir .git/hooks; echo 1 > .git/hooks/h; echo 1 > .git/x; "
 		"mkdir node_modules; echo 2 > node_modules/y",
 		":", "node_modules .git/hooks/h .git/x", false, false,
-		"done .git/hooks/h\nleft .git/x: files of .git do not come over one by one\ndone "
+		"done .git/hooks/h\nleft .git/x: files of .git do not come over one by one: "
+		"--branch NAME brings the commits\ndone "
 		"node_modules/y\n",
 		"test -e .git/hooks/h; test ! -e .git/x; test -e node_modules/y", 0},
 	{"runs on the host", ":",
