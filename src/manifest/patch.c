@@ -112,11 +112,12 @@ static bool is_in_patch(const struct change_side *side)
 
 /* ---- names ---- */
 
-/* As git quotes them: in double quotes, with escapes, where a byte of it would break a line or could be misread. */
+/* As git quotes them: in double quotes, with escapes, where a byte of it would break a line or could be misread. Also a
+ * folder whose name ends in a space, which git writes as it is and then cannot read. */
 static void add_name(struct str *out, const char *prefix, const char *path)
 {
 	scoped_str struct str quoted = {0};
-	bool is_odd = false;
+	bool is_odd = strstr(path, " /") != NULL;
 
 	for (const unsigned char *p = (const unsigned char *)path; *p; p++) {
 		if (*p == '"' || *p == '\\')

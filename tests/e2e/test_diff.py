@@ -73,6 +73,16 @@ def test_a_renamed_folder_is_every_file_in_it(cloche, tree, tmp_path):
 	assert snapshot(copy) == snapshot(tree) and 'deeper/x' in snapshot(tree) and 'e/sub/y' in snapshot(tree)
 
 
+def test_a_folder_that_ends_in_a_space(cloche, tree, tmp_path):
+	copy = tmp_path / 'copy'
+	shutil.copytree(tree, copy, symlinks=True)
+	box = edited(cloche, tree, 'mkdir "d /"; : > "d /empty"; echo x > "d /x"')
+	subprocess.run(['git', 'init', '-q', copy], check=True)
+	subprocess.run(['git', 'apply'], cwd=copy, input=cloche.call('diff', box).raw_out, check=True)
+	assert cloche.call('apply', box).code == 0
+	assert snapshot(copy) == snapshot(tree)
+
+
 def test_what_is_no_text_stands_by_size_and_hash(cloche, tree):
 	(tree / 'bin').write_bytes(b'a\0b')
 	box = edited(cloche, tree, "printf 'a\\0c' > bin")
