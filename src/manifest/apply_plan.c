@@ -119,7 +119,8 @@ static void plan_one(const struct change *c, const struct apply_options *options
 			mem_printf("belongs to another user (%u) on the host", c->before.uid));
 	else if ((c->kind == CHANGE_RENAMED || changes_is_far(c)) && options->is_live)
 		decide(item, APPLY_REFUSED,
-			mem_dup("renamed, and the sandbox still runs: stop it first"));
+			mem_dup("renamed, and the sandbox may go on: `cloche rm` it first, its "
+				"changes stay"));
 	else if (c->flags & CHANGE_HOST_CHANGED)
 		item->text = mem_printf("over what the host changed meanwhile%s%s",
 			c->before.sha256[0] ? ", sha256 " : "", c->before.sha256);
@@ -156,7 +157,8 @@ static void guard_data(const struct changes *changes, struct apply_item *items, 
 			continue;
 		free(items[i].text);
 		decide(&items[i], APPLY_REFUSED,
-			mem_printf(is_live ? "the running sandbox needs it for '%s': stop it first"
+			mem_printf(is_live ? "the sandbox may go on and needs it for '%s': `cloche "
+					     "rm` it first"
 					   : "it became '%s', which is refused",
 				needed));
 	}

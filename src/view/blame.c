@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "view/file_access.h"
@@ -225,42 +226,86 @@ static void keep(struct blame *blame, const struct blame_row *event)
 	add_row(&blame->rows, &blame->n_rows, &blame->rows_room, event);
 }
 
-static const struct command *find_exec(const struct blame *blame, size_t n, struct slice exec)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct command *command = command_list_get(blame->commands, i);
+/* ---- who ---- */
 
-		if (!command->derived && slice_eq(command->exec, exec))
-			return command;
-	}
-	return NULL;
+/* Nodes by process, one behind the other in the order of their starts; commands by exec. */
+struct known {
+	const struct process_node **nodes;
+	size_t n_nodes;
+	struct map *execs;
+};
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct process_node *x = *(const struct process_node *const *)a;
+	const struct process_node *y = *(const struct process_node *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->started_ns > y->started_ns) - (x->started_ns < y->started_ns);
 }
 
-static void find_who(
-	struct blame *blame, struct process_tree *tree, size_t n_nodes, size_t n_commands)
+static void known_init(struct known *known, const struct blame *blame, size_t n_commands)
 {
+	struct process_tree *tree = command_list_tree(blame->commands);
+
+	known->n_nodes = process_tree_settle(tree);
+	known->nodes = mem_zero(known->n_nodes + 1, sizeof(struct process_node *));
+	for (size_t i = 0; i < known->n_nodes; i++)
+		known->nodes[i] = process_tree_get(tree, i);
+	qsort(known->nodes, known->n_nodes, sizeof(known->nodes[0]), by_pid);
+	known->execs = map_new();
+	for (size_t i = n_commands; i-- > 0;) { /* the first of an exec's is kept */
+		const struct command *command = command_list_get(blame->commands, i);
+
+		if (!command->derived)
+			*map_slot(known->execs, command->exec) = (void *)command;
+	}
+}
+
+static void known_done(struct known *known)
+{
+	free(known->nodes);
+	map_free(known->execs);
+}
+
+/* The last program that the process had started by then; NULL where none is known. */
+static const struct process_node *find_node(const struct known *known, const struct blame_row *row)
+{
+	size_t low = 0, high = known->n_nodes;
+
+	while (low < high) { /* the first that is beyond */
+		size_t mid = low + (high - low) / 2;
+		const struct process_node *node = known->nodes[mid];
+
+		if (node->pid < row->pid ||
+			(node->pid == row->pid && node->started_ns <= row->guest_ns))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low > 0 && known->nodes[low - 1]->pid == row->pid ? known->nodes[low - 1] : NULL;
+}
+
+static void find_who(struct blame *blame, size_t n_commands)
+{
+	struct known known;
+
+	known_init(&known, blame, n_commands);
 	for (size_t i = 0; i < blame->n_rows; i++) {
 		struct blame_row *row = &blame->rows[i];
 
-		for (size_t k = 0; k < n_nodes; k++) {
-			const struct process_node *node = process_tree_get(tree, k);
-
-			if (node->pid == row->pid && node->started_ns <= row->guest_ns &&
-				(!row->node || node->started_ns >= row->node->started_ns))
-				row->node = node;
-		}
+		row->node = find_node(&known, row);
 		if (row->node)
 			row->command = command_list_find(blame->commands, row->node);
 		if (!row->command)
-			row->command = find_exec(blame, n_commands, row->exec);
+			row->command = map_find(known.execs, row->exec);
 	}
+	known_done(&known);
 }
 
 size_t blame_settle(struct blame *blame)
 {
-	struct process_tree *tree;
-	size_t n;
-
 	if (blame->n_events > 0)
 		qsort(blame->events, blame->n_events, sizeof(struct blame_row), by_time);
 	for (size_t i = blame->n_events; i-- > 0;) {
@@ -278,9 +323,7 @@ size_t blame_settle(struct blame *blame)
 	}
 	if (blame->n_rows == 0)
 		return 0;
-	n = command_list_settle(blame->commands);
-	tree = command_list_tree(blame->commands);
-	find_who(blame, tree, process_tree_settle(tree), n);
+	find_who(blame, command_list_settle(blame->commands));
 	return blame->n_rows;
 }
 

@@ -107,9 +107,11 @@ static const struct taken_case cases[] = {
 		"d", false, false, "done e\n", "test -e e/f; test ! -e d; test ! -e g", 1},
 	{"renamed while the sandbox runs", "mkdir d; echo 1 > d/f; echo a > a; echo b > b",
 		"mv d e; mv a b; echo 3 > c", ":", "", false, true,
-		"refused a: the running sandbox needs it for 'b': stop it first\n"
-		"refused b: renamed, and the sandbox still runs: stop it first\ndone c\n"
-		"refused e: renamed, and the sandbox still runs: stop it first\n",
+		"refused a: the sandbox may go on and needs it for 'b': `cloche rm` it first\n"
+		"refused b: renamed, and the sandbox may go on: `cloche rm` it first, its changes "
+		"stay\ndone c\n"
+		"refused e: renamed, and the sandbox may go on: `cloche rm` it first, its changes "
+		"stay\n",
 		"test -e d/f; grep -q a a; grep -q b b; test -e c", 3},
 	{"data of another path is kept", "echo a > a; echo b > b", "mv a b", ":", "a", false, false,
 		"done a\n", "test ! -e a; grep -q b b", 1},
