@@ -253,7 +253,7 @@ static void known_init(struct known *known, const struct blame *blame, size_t n_
 	known->nodes = mem_zero(known->n_nodes + 1, sizeof(struct process_node *));
 	for (size_t i = 0; i < known->n_nodes; i++)
 		known->nodes[i] = process_tree_get(tree, i);
-	qsort(known->nodes, known->n_nodes, sizeof(known->nodes[0]), by_pid);
+	qsort(known->nodes, known->n_nodes, sizeof(struct process_node *), by_pid);
 	known->execs = map_new();
 	for (size_t i = n_commands; i-- > 0;) { /* the first of an exec's is kept */
 		const struct command *command = command_list_get(blame->commands, i);
