@@ -309,14 +309,15 @@ int observer_fd(const struct observer *o)
 static int drain_some(struct observer *o, size_t max_records, bool *ret_is_empty)
 {
 	struct slice record;
+	bool was_between = pump_is_between(o->pump);
 	size_t n = 0;
 	int r = 0;
 
 	pump_begin(o->pump);
 	for (; (max_records == 0 || n < max_records) && (r = pump_next(o->pump, &record)) > 0; n++)
 		emit_record(o->emit, record.p, record.len);
-	*ret_is_empty = r == 0;
-	if (r == 0)
+	*ret_is_empty = r == 0 && !was_between && !pump_is_between(o->pump);
+	if (*ret_is_empty)
 		emit_note_empty(o->emit);
 	return r == -EBUSY && n == 0 ? -EBUSY : (int)n;
 }

@@ -289,6 +289,16 @@ int pump_next(struct pump *pump, struct slice *ret_record)
 	return 1;
 }
 
+bool pump_is_between(struct pump *pump)
+{
+	bool is_between;
+
+	pthread_mutex_lock(&pump->lock);
+	is_between = pump->is_swapping;
+	pthread_mutex_unlock(&pump->lock);
+	return is_between;
+}
+
 int pump_fd(const struct pump *pump)
 {
 	return pump->reader_fd;

@@ -40,6 +40,8 @@ int pump_fd(const struct pump *pump);
 void pump_begin(struct pump *pump);
 /* 1 and the next record, good until the next call; 0 where there is none; -EBUSY where one is being written. */
 int pump_next(struct pump *pump, struct slice *ret_record);
+/* Whether what pump_next() found empty may hold more: while a ring is being replaced, records wait in the next one. */
+bool pump_is_between(struct pump *pump);
 
 /* While armed, this one's readiness makes pump_fd() readable, too; borrowed. */
 int pump_add_fd(struct pump *pump, int fd, struct err *err);

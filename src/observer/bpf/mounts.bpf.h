@@ -30,11 +30,14 @@ static __always_inline bool is_watched(__u64 file)
 
 /* ---- counting ---- */
 
+/* The file's object may have been another's before, whose end was not looked at yet; and what has it now may be watched by
+ * programs of another version, which keep an account of their own. */
 static __always_inline struct wire_open *open_at(struct task_struct *t, __u32 fd)
 {
 	__u64 file = file_of(t, fd);
+	struct wire_open *o = file && is_watched(file) ? bpf_map_lookup_elem(&opens, &file) : 0;
 
-	return file && is_watched(file) ? bpf_map_lookup_elem(&opens, &file) : 0;
+	return o && o->inode == (__u64)READ(file, file, f_inode) ? o : 0;
 }
 
 static __always_inline void count_read(struct task_struct *t, __u32 fd, __u64 bytes)
@@ -157,12 +160,14 @@ static __always_inline bool is_counted(const struct call *call, struct pt_regs *
 
 /* ---- opening ---- */
 
-/* The file that had this address before is closed, and nobody has looked meanwhile. It may be another box's. */
+/* The file that had this address before is closed, and nobody has looked meanwhile. It may be another box's. Forgotten only
+ * once its record is on its way: we may be held up anywhere, and whoever looks then finds one or the other. Where he finds
+ * both, the record comes second and is passed over. */
 static __always_inline void tell_closed(const struct hand *h, __u64 file, struct wire_open *o)
 {
 	struct wire_closed *x = (void *)h->s->record;
 	struct hand owner = {};
-	__u64 opened_ns = __sync_lock_test_and_set(&o->opened_ns, 0);
+	__u64 opened_ns = *(volatile __u64 *)&o->opened_ns;
 
 	if (!opened_ns || !hand_take(&owner, o->slot))
 		return;
@@ -172,6 +177,7 @@ static __always_inline void tell_closed(const struct hand *h, __u64 file, struct
 	x->count = o->count;
 	owner.s->off = sizeof(*x);
 	send_scratch(&owner);
+	*(volatile __u64 *)&o->opened_ns = 0;
 }
 
 /* Whether an open of this file is told to whoever watches mounts. A handle can do nothing, and of a folder
