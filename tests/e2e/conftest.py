@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import harness  # noqa: E402  (the path comes first)
 import world as world_  # noqa: E402
 
+# Whoever starts us in the background has us ignore Ctrl-C, and so what we start: with a handler of our own it does not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 INSTALL_LIMIT_S = 120
 

@@ -55,7 +55,7 @@ class Watcher:
 
 	def stop(self):
 		if self.process.poll() is None:
-			self.process.send_signal(signal.SIGINT)
+			self.process.send_signal(signal.SIGTERM)
 			self.process.wait(LIMIT_S)
 		for thread in self.threads:
 			thread.join()
