@@ -244,7 +244,7 @@ def test_changes_of_a_sandbox_whose_supervisor_was_killed(own_cloche, tmp_path):
 	[supervisor] = box.supervisor()
 	os.kill(supervisor, signal.SIGKILL)
 	harness.wait_for(lambda: not box.supervisor(), 'the supervisor to be gone')
-	assert own_cloche.call('gc').code == 0
+	harness.wait_for(lambda: own_cloche.call('gc').code == 0 and not own_cloche.left_behind(), 'gc to have cleaned the host')
 	part = part_of(box.record.changes(), tree)
 	assert told(part) == {('changed', 'edit')} and entry_of(part, 'edit')['before'] == sha('edit\n')
 	assert len(entry_of(part, 'edit')['execs']) == 1

@@ -425,7 +425,7 @@ def answer(sock):
 def test_second_command_on_an_attached_connection_is_refused(box):
 	with socket.socket(socket.AF_UNIX) as sock:
 		sock.connect(os.fspath(box.cloche.state / 'sandboxes' / box.id / 'control.sock'))
-		request(sock, request='exec', spec={'argv': ['/bin/cat']})
+		request(sock, request='exec', spec={'argv': ['/bin/sleep', '60']})
 		assert answer(sock)['ok'] is True
 		request(sock, request='exec', spec={'argv': ['/bin/cat']})
 		refused = answer(sock)

@@ -54,7 +54,7 @@ def test_files_survive_and_the_record_goes_on(sandbox, cloche, project):
 	assert not any(cgroup for cgroup in cloche.left_behind() if cgroup.startswith(('cgroup', 'process', 'pin', 'mount')))
 	refused = cloche.call('exec', box.id, '--', '/bin/true')
 	assert refused.code == 125 and f'cloche resume {box.id}' in refused.err
-	assert cloche.call('gc').out == '0 sandboxes mended\n'
+	assert cloche.call('gc').out.startswith('0 sandboxes mended\n')
 
 	assert cloche.call('resume', box.id, '--trace').code == 0
 	assert state_of(cloche, box.id) == 'running'
