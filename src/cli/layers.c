@@ -129,7 +129,6 @@ static int find_named(const char *state_dir, struct map *named, struct err *err)
 
 	if (r == 0)
 		r = each_folder(state_dir, "sandboxes", named, take_list, err);
-
 	if (r == 0)
 		r = each_folder(state_dir, "sandboxes", named, take_rest, err);
 	return r < 0 ? r : each_folder(state_dir, "changes", named, take_set, err);

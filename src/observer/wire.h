@@ -164,7 +164,7 @@ struct wire_count {
 #define WIRE_COUNT_ASYNC        (1u << 3) /* also by io_submit(2), which is not counted */
 
 /* Value of the map of open files, by the address of the kernel's file object. One that is told stays in the map
- * until its address is used again, or its sandbox ends: nobody deletes what another may have just put there. */
+ * until its address is used again, its sandbox ends, or so many were told that user space clears them away. */
 struct wire_open {
 	__u64 opened_ns; /* head.ns of the record that told it; 0: told to be closed */
 	__u64 inode;

@@ -224,13 +224,16 @@ static int mend_resting(const struct salvage_config *config, const struct rest *
 	const char *dir, const char *record_dir, struct err *err)
 {
 	scoped_mem char *begun = mem_printf("%s/" REST_BEGUN, dir);
+	bool is_in_order = rest->is_over ? has_ended(record_dir)
+	                                 : is_suspended(record_dir) && access(begun, F_OK) < 0;
 	int r;
 
-	if (rest->is_over || (is_suspended(record_dir) && access(begun, F_OK) < 0))
+	if (is_in_order)
 		return err_set(err, -EBUSY, "sandbox %s rests in order", config->id);
 	sandbox_clean_running(config->id);
-	r = mend_record(config, record_dir, RECORD_SUSPENDED, err);
-	if (r == 0)
+	/* Its files are kept before its record is closed: a kill may have come between the two. */
+	r = mend_record(config, record_dir, rest->is_over ? RECORD_CUT : RECORD_SUSPENDED, err);
+	if (r == 0 && !rest->is_over)
 		resting_settle(dir);
 	return r;
 }
