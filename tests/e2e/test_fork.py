@@ -2,6 +2,7 @@
 """New sandboxes over the files of a suspended one: at once, as often as asked for, none seeing what the others do later."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -235,6 +236,36 @@ def test_kept_one_is_forked_and_not_resumed(cloche, fork):
 		assert fork(box).sh('cat /etc/k').out == 'kept\n'
 	assert cloche.call('verify', box.id).code == 0
 	box.remove()
+
+
+@pytest.mark.parametrize('round_', range(4))
+def test_kept_one_whose_supervisor_is_killed_behind_its_files(own_cloche, round_):
+	process = own_cloche.start('run', '--keep', '--', '/bin/sh', '-c', 'echo kept > /etc/k')
+	children = pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children')
+	wait_for(lambda: children.read_text().split(), 'the supervisor')
+	supervisor = int(children.read_text().split()[0])
+	boxes = own_cloche.state / 'sandboxes'
+	end = time.monotonic() + 30
+	while time.monotonic() < end and process.poll() is None and not list(boxes.glob('*/rest.json')):
+		pass
+	if process.poll() is None:
+		os.kill(supervisor, signal.SIGKILL)
+	process.communicate(timeout=30)
+	[kept] = boxes.iterdir()
+	box = Sandbox(own_cloche, kept.name)
+	wait_for(lambda: own_cloche.call('gc').code == 0, 'gc')
+	assert box.record.events('sandbox.stopped')
+	assert own_cloche.call('gc').out.startswith('0 sandboxes mended')
+	verified = own_cloche.call('verify', box.id)
+	assert verified.code == 0 and 'open' not in verified.out, verified
+	forked = own_cloche.call('fork', box.id)
+	assert forked.code == 0, forked
+	one = Sandbox(own_cloche, forked.out.strip())
+	assert one.sh('cat /etc/k').out == 'kept\n'
+	one.remove()
+	for sandbox in own_cloche.ids():
+		own_cloche.call('rm', '--changes', sandbox)
+	assert own_cloche.call('gc').code == 0
 
 
 def test_fork_refused(sandbox, cloche):
