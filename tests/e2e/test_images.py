@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--image: a root made of an OCI layout, an archive, a plain tar or what a registry has."""
+import contextlib
+import glob
 import json
 import os
 import pathlib
@@ -12,6 +14,7 @@ import struct
 import subprocess
 import tarfile
 import tempfile
+import time
 
 import pytest
 
@@ -95,11 +98,25 @@ tail -1 /etc/ssl/certs/ca-certificates.crt; cat /etc/resolv.conf; echo $SSL_CERT
 	assert layers(own_cloche) == [name]
 
 
-def terminal_words(cloche, *options):
-	"""What stderr shows where it is a terminal, with a file to unpack that takes a while."""
+def readers_of(file):
+	"""The processes that have this file open."""
+	def is_open(fd):
+		with contextlib.suppress(OSError): # gone since it was listed
+			return os.readlink(fd) == str(file)
+	return {int(fd.split('/')[2]) for fd in glob.glob('/proc/[0-9]*/fd/*') if is_open(fd)}
+
+
+def terminal_words(cloche, image, *options):
+	"""What stderr shows where it is a terminal, with an image whose unpacking stands still for a while, as a slow disk makes it."""
 	ours, theirs = pty.openpty()
-	process = cloche.start('run', *options, '--no-summary', '--', '/bin/sh', '-c', ':', stderr=theirs)
+	process = cloche.start('run', *options, '--image', str(image), '--no-summary', '--', '/bin/sh', '-c', ':', stderr=theirs)
 	os.close(theirs)
+	readers = wait_for(lambda: readers_of(image), 'a reader of the image')
+	for pid in readers:
+		os.kill(pid, signal.SIGSTOP)
+	time.sleep(0.6)
+	for pid in readers:
+		os.kill(pid, signal.SIGCONT)
 	words = b''
 	while True:
 		try:
@@ -113,9 +130,9 @@ def terminal_words(cloche, *options):
 
 
 def test_progress_is_shown_on_a_terminal_only_and_not_when_quiet(own_cloche, tmp_path, base):
-	code, words = terminal_words(own_cloche, '--image', str(big_tar(tmp_path / 'one.tar', base)))
+	code, words = terminal_words(own_cloche, big_tar(tmp_path / 'one.tar', base))
 	assert code == 0 and 'unpacking' in words and ' MB of ' in words, words
-	assert terminal_words(own_cloche, '--quiet', '--image', str(big_tar(tmp_path / 'two.tar', base, 161))) == (0, '')
+	assert terminal_words(own_cloche, big_tar(tmp_path / 'two.tar', base, 161), '--quiet') == (0, '')
 
 
 LOWER = [folder('data'), entry('data/kept', b'kept'), entry('data/gone', b'x'), folder('data/dir'), entry('data/dir/old', b'old'),
