@@ -177,6 +177,25 @@ def test_changes_of_a_fork_of_a_fork_make_the_host_the_same(sandbox, cloche, for
 	assert tree_of(project) == inside
 
 
+def test_twenty_forks_of_forks_are_as_one(sandbox, cloche, fork, project):
+	"""More layers than one value of fsconfig(2) names, each with a commit."""
+	git = 'git -c user.name=n -c user.email=n@example.org -c commit.gpgsign=false'
+	subprocess.run(f'git init -q -b main; echo 0 > f; git add f; {git} commit -qm 0', shell=True, check=True, cwd=project)
+	box = sandbox('-m', f'{project}:/work:cow')
+	for n in range(20):
+		done = box.sh(f'cd /work; echo {n + 1} > f; echo {n} > own{n}; git add .; {git} commit -qm {n + 1}')
+		assert done.code == 0, done
+		suspend(box)
+		box = fork(box)
+	done = cloche.call('apply', box.id, '--branch', 'agent')
+	assert done.code == 0 and ': 20 commits\n' in done.out, done
+	assert subprocess.run(['git', 'log', '--format=%s', 'agent'], cwd=project, check=True, capture_output=True, text=True).stdout.split() == [
+		str(n) for n in range(20, -1, -1)]
+	assert changes(box)['/work'] == {'changed': ['/work/f'], 'added': sorted(f'/work/own{n}' for n in range(20))}
+	assert cloche.call('apply', box.id).code == 0
+	assert (project / 'f').read_text() == '20\n' and (project / 'own19').read_text() == '19\n'
+
+
 def test_layers_go_when_nobody_names_them(own_cloche):
 	project = own_cloche.cwd
 	(project / 'a').write_text('host\n')

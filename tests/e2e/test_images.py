@@ -325,6 +325,20 @@ def test_changes_apply_and_manifest(cloche, project, layout, base):
 		box.remove()
 
 
+@pytest.mark.parametrize('env', [{}, OLD], ids=['by-descriptor', 'by-path'])
+def test_changes_over_more_layers_than_one_value_names(sandbox, cloche, layout, base, env):
+	"""A value of fsconfig(2) ends at 255 bytes; kernels before 6.13 take layers no other way there."""
+	layout.add(layout.image(base, *(tar(folder('etc'), entry('etc/common', f'{n}\n'.encode()), entry(f'etc/own-{n}', b'')) for n in range(60)),
+		packing=''))
+	box = sandbox('--image', str(layout.path), env=env)
+	done = box.sh('cat /etc/common; set -- /etc/own-*; echo $#; echo new > /etc/common; rm /etc/own-3')
+	assert done.lines == ['59', '60'], done
+	shown = cloche.call('diff', box.id, '/etc/common')
+	assert shown.code == 0 and shown.out.endswith('-59\n+new\n'), shown
+	[part] = [part for part in json.loads(cloche.call('changes', box.id, '--json').out) if part['root'] == '/etc']
+	assert [entry['path'] for entry in part['changed'] + part['removed']] == ['/etc/common', '/etc/own-3'], part
+
+
 def free_port():
 	with socket.socket() as s:
 		s.bind(('127.0.0.1', 0))
