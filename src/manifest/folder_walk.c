@@ -57,14 +57,30 @@ static bool is_stopped(const struct folder_walk *walk)
 	return walk->stop && __atomic_load_n(walk->stop, __ATOMIC_RELAXED);
 }
 
+static bool is_gone(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
+/* What a mount of the user's or one whose server is away says also to root. */
+static bool is_mount_shut(int error)
+{
+	return error == EACCES || error == ENOTCONN || error == ESTALE || error == EHOSTDOWN;
+}
+
 static void look(struct walker *w, const struct walk_folder *folder, const char *name, uint32_t old)
 {
 	const struct folder_walk *walk = w->work->walk;
 	struct statx st;
 	struct walk_entry entry = {.name = name, .st = &st, .old = old};
 
-	if (statx(folder->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, WANTED, &st) < 0)
-		return; /* gone since it was listed */
+	if (statx(folder->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, WANTED, &st) < 0) {
+		entry.st = NULL;
+		if (!is_gone(errno))
+			walk->fail(
+				w->worker, folder, &entry, is_mount_shut(errno) ? -EXDEV : -errno);
+		return;
+	}
 	if (walk->visit(w->worker, folder, &entry) && S_ISDIR(st.stx_mode))
 		push(w->work, scan_join(folder->path, name), entry.old, entry.mark);
 }
@@ -161,8 +177,8 @@ static void run(void *arg, struct pool_job *head)
 	int r = is_stopped(w->work->walk) ? 0 : list(w, &folder);
 
 	/* EXDEV: another filesystem, of which nothing shows inside either. */
-	if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP && r != -EXDEV)
-		w->work->walk->fail(w->worker, &folder, r);
+	if (r < 0 && !is_gone(-r) && r != -EXDEV)
+		w->work->walk->fail(w->worker, &folder, NULL, r);
 	free(job->path);
 	free(job);
 }

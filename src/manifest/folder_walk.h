@@ -35,8 +35,10 @@ struct folder_walk {
 	bool list_all; /* also folders whose stamps say that they hold the same names as before */
 	/* By one thread for each worker, n of them. False: do not enter this folder. */
 	bool (*visit)(void *worker, const struct walk_folder *folder, struct walk_entry *entry);
-	/* A folder could not be listed, though it was there: -errno. */
-	void (*fail)(void *worker, const struct walk_folder *folder, int r);
+	/* A folder could not be listed, though it was there: -errno. Or an entry of it could not be looked at, which
+	 * then has a name and no st; -EXDEV where what is mounted there lets nobody look. */
+	void (*fail)(void *worker, const struct walk_folder *folder, const struct walk_entry *entry,
+		int r);
 	void *const *workers;
 	size_t n_workers;
 };

@@ -234,10 +234,29 @@ static void add_unlisted(struct rw_scan *scan, uint32_t old)
 	pthread_mutex_unlock(&scan->lock);
 }
 
-static void fail(void *worker, const struct walk_folder *folder, int r)
+/* It is there, whatever it holds. */
+static void fail_entry(struct rw_worker *w, const struct walk_folder *folder,
+	const struct walk_entry *entry, int r)
+{
+	scoped_mem char *path = scan_join(folder->path, entry->name);
+
+	if (r != -EXDEV)
+		scan_note_unread(&w->side, path, r);
+	if (entry->old == SNAPSHOT_NONE)
+		return;
+	w->scan->met[entry->old] = 1;
+	add_unlisted(w->scan, entry->old);
+}
+
+static void fail(
+	void *worker, const struct walk_folder *folder, const struct walk_entry *entry, int r)
 {
 	struct rw_worker *w = worker;
 
+	if (entry) {
+		fail_entry(w, folder, entry, r);
+		return;
+	}
 	scan_note_unread(&w->side, folder->path[0] ? folder->path : ".", r);
 	if (folder->old != SNAPSHOT_NONE)
 		add_unlisted(w->scan, folder->old);

@@ -136,11 +136,13 @@ static bool visit(void *worker, const struct walk_folder *folder, struct walk_en
 }
 
 /* What lies there is not known, and nothing will be said of it. */
-static void fail(void *worker, const struct walk_folder *folder, int r)
+static void fail(
+	void *worker, const struct walk_folder *folder, const struct walk_entry *entry, int r)
 {
 	struct part *part = worker;
 
-	(void)r;
+	if (entry && r == -EXDEV)
+		return; /* as with all that other filesystems hold */
 	part->unlisted = mem_grow(part->unlisted, part->n_unlisted + 1, sizeof(*part->unlisted));
 	part->unlisted[part->n_unlisted++] = folder->mark;
 }

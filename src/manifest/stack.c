@@ -88,15 +88,20 @@ int stack_top(const struct stack *stack, struct stack_folder *ret)
 	*ret = (struct stack_folder){0};
 	for (size_t i = 0; i < stack->n && !ret->opaque; i++) {
 		struct upper_entry top;
-		int r;
+		int fd, r;
 
 		if (stack->fds[i] < 0)
 			continue;
 		r = upper_read_dir(stack->fds[i], &top);
 		if (r < 0)
 			return r;
-		add_part(ret, openat(stack->fds[i], ".", FOLDER), i, top.has_xwhiteouts,
-			mem_dup(""));
+		fd = openat(stack->fds[i], ".", FOLDER);
+		if (fd < 0) {
+			r = -errno;
+			upper_done(&top);
+			return r;
+		}
+		add_part(ret, fd, i, top.has_xwhiteouts, mem_dup(""));
 		ret->opaque = top.opaque;
 		upper_done(&top);
 	}

@@ -75,6 +75,21 @@ def test_every_kind_of_change_is_told_by_content(cloche, tree):
 	assert part['host_changed'] == [] and part['runs_on_host'] == []
 
 
+@pytest.mark.parametrize('error', ['EIO', 'EACCES'])
+def test_what_cannot_be_looked_at_is_not_called_gone(sandbox, cloche, tree, error):
+	"""A disk that fails, and what is mounted by a user or from a server that is away."""
+	if shutil.which('strace') is None:
+		pytest.skip('needs strace')
+	box = sandbox('-m', f'{tree}:{tree}:rw')
+	assert box.sh(f'cd {tree}; echo more >> edit; rm drop').code == 0
+	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', 'keep', '-P', 'sub', '-e', f'inject=statx:error={error}',
+		cloche.program, 'changes', box.id, '--json'], env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	assert done.returncode == 0, done
+	[part] = [part for part in json.loads(done.stdout) if part['root'] == str(tree)]
+	assert told(part) == {('changed', 'edit'), ('removed', 'drop')}, part
+	assert bool(part['unread']) == (error == 'EIO'), part
+
+
 # What is done in a copy of the tree, and what it is told as.
 CASES = {
 	'touched': ('touch keep; touch -d 2001-01-01 edit', set()),
