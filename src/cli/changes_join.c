@@ -159,33 +159,40 @@ static struct changes_mark mark_of(const struct changes_trace *trace, const json
 	return mark;
 }
 
-static void join_kind(const struct changes_trace *trace, json_t *list)
+/* Taking entries out one by one would move all that follow each time. */
+static void keep(const struct changes_trace *trace, json_t *list,
+	bool (*is_kept)(const struct changes_trace *trace, json_t *entry))
 {
-	for (size_t i = 0; i < json_array_size(list);) {
-		json_t *entry = json_array_get(list, i);
-		struct changes_mark mark = mark_of(trace, entry);
-		scoped_str struct str path = {0};
+	json_t *kept = json_array(), *entry;
+	size_t i;
 
-		if (changes_trace_is_part(trace) && !mark.did) {
-			json_array_remove(list, i);
-			continue;
-		}
-		changes_text_bytes(entry, "path", &path);
-		add_who(trace, entry, str_slice(&path), &mark);
-		if (changes_trace_is_part(trace))
-			cut_hashes(entry, &mark);
-		i++;
+	json_array_foreach(list, i, entry)
+	{
+		if (is_kept(trace, entry))
+			json_array_append(kept, entry);
 	}
+	json_array_clear(list);
+	json_array_extend(list, kept);
+	json_decref(kept);
 }
 
-static void cut_notes(const struct changes_trace *trace, json_t *list)
+static bool join_entry(const struct changes_trace *trace, json_t *entry)
 {
-	for (size_t i = 0; i < json_array_size(list);) {
-		if (mark_of(trace, json_array_get(list, i)).did)
-			i++;
-		else
-			json_array_remove(list, i);
-	}
+	struct changes_mark mark = mark_of(trace, entry);
+	scoped_str struct str path = {0};
+
+	if (changes_trace_is_part(trace) && !mark.did)
+		return false;
+	changes_text_bytes(entry, "path", &path);
+	add_who(trace, entry, str_slice(&path), &mark);
+	if (changes_trace_is_part(trace))
+		cut_hashes(entry, &mark);
+	return true;
+}
+
+static bool is_of_part(const struct changes_trace *trace, json_t *note)
+{
+	return mark_of(trace, note).did != 0;
 }
 
 static size_t count_below(const struct changes_trace *trace, struct slice folder)
@@ -200,25 +207,20 @@ static size_t count_below(const struct changes_trace *trace, struct slice folder
 }
 
 /* Of a skipped folder the part has a number of its own: of paths that it touched. */
-static void cut_skipped(const struct changes_trace *trace, json_t *list)
+static bool cut_skipped(const struct changes_trace *trace, json_t *folder)
 {
-	for (size_t i = 0; i < json_array_size(list);) {
-		json_t *folder = json_array_get(list, i);
-		scoped_str struct str path = {0};
-		size_t n;
+	scoped_str struct str path = {0};
+	size_t n;
 
-		changes_text_bytes(folder, "path", &path);
-		n = count_below(trace, str_slice(&path));
-		if (n == 0) {
-			json_array_remove(list, i);
-			continue;
-		}
-		json_object_set_new(folder, "count", json_integer((json_int_t)n));
-		for (size_t k = 0; k < N_KINDS; k++)
-			json_object_del(folder, kinds[k]);
-		cut_notes(trace, json_object_get(folder, "notable"));
-		i++;
-	}
+	changes_text_bytes(folder, "path", &path);
+	n = count_below(trace, str_slice(&path));
+	if (n == 0)
+		return false;
+	json_object_set_new(folder, "count", json_integer((json_int_t)n));
+	for (size_t k = 0; k < N_KINDS; k++)
+		json_object_del(folder, kinds[k]);
+	keep(trace, json_object_get(folder, "notable"), is_of_part);
+	return true;
 }
 
 /* ---- what the part touched, and is no change of the whole run ---- */
@@ -306,10 +308,10 @@ void changes_join(const struct changes_trace *trace, json_t *root)
 	if (is_part)
 		add_touched(trace, root); /* before anything is taken out */
 	for (size_t i = 0; i < N_KINDS; i++)
-		join_kind(trace, json_object_get(root, kinds[i]));
+		keep(trace, json_object_get(root, kinds[i]), join_entry);
 	for (size_t i = 0; is_part && i < N_NOTES; i++)
-		cut_notes(trace, json_object_get(root, notes[i]));
+		keep(trace, json_object_get(root, notes[i]), is_of_part);
 	if (is_part)
-		cut_skipped(trace, json_object_get(root, "skipped"));
+		keep(trace, json_object_get(root, "skipped"), cut_skipped);
 	json_object_set_new(root, "traced", json_boolean(changes_trace_has_files(trace)));
 }
