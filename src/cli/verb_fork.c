@@ -14,10 +14,8 @@
 #include "cli/session.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
-#include "util/fdio.h"
+#include "manifest/journal.h"
 #include "util/mem.h"
-
-#define JOURNAL_MAX (256u << 20)
 
 static const struct option_group groups[] = {CREATE_OPTIONS_GROUPS(0), {NULL}};
 
@@ -102,16 +100,10 @@ static int settle(struct create_options *o, const struct cli *cli, const struct 
 /* What was applied or discarded of the source's changes is so for the new one too, as far as it goes up to here. */
 static int copy_journal(const struct cli *cli, const char *from, const char *to, struct err *err)
 {
-	scoped_mem char *source = mem_printf("%s/changes/%s/journal.jsonl", cli->state_dir, from);
-	scoped_mem char *target = mem_printf("%s/changes/%s/journal.jsonl", cli->state_dir, to);
-	scoped_str struct str text = {0};
-	int r = fdio_read_file(AT_FDCWD, source, JOURNAL_MAX, &text);
+	scoped_mem char *source = mem_printf("%s/changes/%s", cli->state_dir, from);
+	scoped_mem char *target = mem_printf("%s/changes/%s", cli->state_dir, to);
 
-	if (r == -ENOENT || (r == 0 && text.len == 0))
-		return 0;
-	if (r == 0)
-		r = fdio_replace(AT_FDCWD, target, text.p, text.len, 0600);
-	return r < 0 ? err_set(err, r, "copy '%s': %m", source) : 0;
+	return journal_copy(source, target, err);
 }
 
 static int start(const struct cli *cli, const struct at_rest *at, struct err *err)

@@ -226,6 +226,20 @@ int journal_open(const char *dir, struct journal **ret_journal, struct err *err)
 	return 0;
 }
 
+int journal_copy(const char *from_dir, const char *to_dir, struct err *err)
+{
+	scoped_mem char *from = mem_printf("%s/" NAME, from_dir);
+	scoped_mem char *to = mem_printf("%s/" NAME, to_dir);
+	scoped_str struct str text = {0};
+	int r = fdio_read_file(AT_FDCWD, from, FILE_MAX, &text);
+
+	if (r == -ENOENT || (r == 0 && text.len == 0))
+		return 0;
+	if (r == 0)
+		r = fdio_replace(AT_FDCWD, to, text.p, text.len, 0600);
+	return r < 0 ? err_set(err, r, "copy '%s': %m", from) : 0;
+}
+
 void journal_free(struct journal *journal)
 {
 	struct slice key;

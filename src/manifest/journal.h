@@ -17,6 +17,8 @@ struct journal;
 
 /* Reads <dir>/journal.jsonl; one that is not there is empty. Lines torn by a power cut are passed over. */
 int journal_open(const char *dir, struct journal **ret_journal, struct err *err);
+/* Gives another change set the acts of this one, as a whole or not at all; none are none. */
+int journal_copy(const char *from_dir, const char *to_dir, struct err *err);
 void journal_free(struct journal *journal);
 SCOPED_TYPE(journal)
 
