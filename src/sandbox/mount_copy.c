@@ -24,19 +24,9 @@ bool mount_copy_is_needed(const char *path, int userns_fd)
 
 static int copy_folder(const char *source, const char *to, struct treecopy *copy, struct err *err)
 {
-	struct stat st;
-	int r;
-
-	if (stat(source, &st) < 0)
-		return err_set(err, -errno, "mount source '%s': %m", source);
 	if (mkdir(to, 0700) < 0)
 		return err_set(err, -errno, "make folder '%s': %m", to);
-	r = treecopy_run(copy, source, to, err);
-	if (r < 0)
-		return r;
-	if (chown(to, st.st_uid, st.st_gid) < 0 || chmod(to, st.st_mode & 01777) < 0)
-		return err_set(err, -errno, "copy '%s' to '%s': %m", source, to);
-	return 0;
+	return treecopy_run(copy, source, to, err);
 }
 
 int mount_copy_make(const char *source, bool is_folder, const char *dir, size_t number,

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/mem.h"
@@ -87,11 +89,19 @@ static int copy_link(struct place at, const char *name, const struct stat *st)
 	return fchownat(at.to, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+static int copy_mode(int folder, const struct stat *st)
+{
+	if (fchown(folder, st->st_uid, st->st_gid) < 0 || fchmod(folder, st->st_mode & 01777) < 0)
+		return -errno;
+	return 0;
+}
+
 static int copy_subfolder(
 	struct treecopy *copy, struct place at, const char *name, const struct stat *st)
 {
 	scoped_fd int from = openat(at.from, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW),
 		      to = -1;
+	int r;
 
 	if (from < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -100,8 +110,9 @@ static int copy_subfolder(
 	to = openat(at.to, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (to < 0)
 		return -errno;
-	if (fchown(to, st->st_uid, st->st_gid) < 0 || fchmod(to, st->st_mode & 01777) < 0)
-		return -errno;
+	r = copy_mode(to, st);
+	if (r < 0)
+		return r;
 	if (at.depth + 1 >= MAX_DEPTH)
 		return -ELOOP;
 	return copy_folder(copy,
@@ -163,11 +174,21 @@ static int copy_folder(struct treecopy *copy, struct place at)
 	return r;
 }
 
+/* Of a source that is as it was looked at and judged: no link has come into its way. */
+static int open_source(const struct treecopy *copy, const char *path)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+		.resolve = copy->is_whole ? RESOLVE_NO_SYMLINKS : 0};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+}
+
 int treecopy_run(struct treecopy *copy, const char *from, const char *to, struct err *err)
 {
 	scoped_str struct str path = {0};
-	scoped_fd int from_fd = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd int from_fd = open_source(copy, from);
 	scoped_fd int to_fd = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
 	int r;
 
 	if (from_fd < 0 || to_fd < 0)
@@ -175,6 +196,8 @@ int treecopy_run(struct treecopy *copy, const char *from, const char *to, struct
 	str_reserve(&path, LINK_MAX);
 	path.p[0] = '\0';
 	r = copy_folder(copy, (struct place){.from = from_fd, .to = to_fd, .path = &path});
+	if (r == 0 && copy->is_whole)
+		r = fstat(from_fd, &st) < 0 ? -errno : copy_mode(to_fd, &st);
 	return r < 0 ? err_set(err, r, "copy '%s' to '%s': %m", from, to) : 0;
 }
 
@@ -188,7 +211,7 @@ int treecopy_file(
 	int r;
 
 	*slash++ = '\0';
-	from_fd = open(folder[0] ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	from_fd = open_source(copy, folder[0] ? folder : "/");
 	if (from_fd < 0 || to_fd < 0 || fstatat(from_fd, slash, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return err_set(err, -errno, "copy '%s' to '%s': %m", from, to);
 	r = copy_file(copy, (struct place){.from = from_fd, .to = to_fd}, slash, &st);

@@ -16,10 +16,11 @@ struct treecopy {
 		*skip; /* paths below the source to leave out, ends with NULL; NULL: none */
 	struct str
 		*ret_folders; /* NULL, or gets the path of each folder read, one NUL behind each */
-	bool is_whole;        /* also what only its owner may read */
-	size_t max_entries;   /* 0: a million */
-	uint64_t max_bytes;   /* of files; 0: no limit */
-	size_t n_entries;     /* copied so far */
+	bool is_whole; /* also what only its owner may read and the folder's own owner and mode;
+	                  the source is a path without links, -ELOOP where one is in it now */
+	size_t max_entries; /* 0: a million */
+	uint64_t max_bytes; /* of files; 0: no limit */
+	size_t n_entries;   /* copied so far */
 	uint64_t n_bytes;
 };
 
