@@ -57,11 +57,6 @@ static bool is_stopped(const struct folder_walk *walk)
 	return walk->stop && __atomic_load_n(walk->stop, __ATOMIC_RELAXED);
 }
 
-static bool is_gone(int error)
-{
-	return error == ENOENT || error == ENOTDIR || error == ELOOP;
-}
-
 /* What a mount of the user's or one whose server is away says also to root. */
 static bool is_mount_shut(int error)
 {
@@ -76,7 +71,7 @@ static void look(struct walker *w, const struct walk_folder *folder, const char 
 
 	if (statx(folder->fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, WANTED, &st) < 0) {
 		entry.st = NULL;
-		if (!is_gone(errno))
+		if (!scan_is_gone(-errno))
 			walk->fail(
 				w->worker, folder, &entry, is_mount_shut(errno) ? -EXDEV : -errno);
 		return;
@@ -177,7 +172,7 @@ static void run(void *arg, struct pool_job *head)
 	int r = is_stopped(w->work->walk) ? 0 : list(w, &folder);
 
 	/* EXDEV: another filesystem, of which nothing shows inside either. */
-	if (r < 0 && !is_gone(-r) && r != -EXDEV)
+	if (r < 0 && !scan_is_gone(r) && r != -EXDEV)
 		w->work->walk->fail(w->worker, &folder, NULL, r);
 	free(job->path);
 	free(job);

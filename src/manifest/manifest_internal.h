@@ -43,6 +43,8 @@ size_t scan_skipped_len(
 	const char *path); /* how much of path is a skipped folder, 0 where none is */
 struct change *scan_add(struct scan *scan, enum change_kind kind, char *path);
 void scan_note_unread(struct scan *scan, const char *path, int r);
+bool scan_is_gone(
+	int r); /* what was listed is not there any more as what it was; any other error says nothing */
 /* Reads all names of a folder but "." and "..", then calls on_name for each until one fails. */
 int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void *data);
 

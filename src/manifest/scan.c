@@ -53,6 +53,11 @@ void scan_note_unread(struct scan *scan, const char *path, int r)
 		scan->out->unread = mem_printf("%s: %s", path, strerror(-r));
 }
 
+bool scan_is_gone(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
+}
+
 static int read_names(int dirfd, struct str *names)
 {
 	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,6 +106,8 @@ static void visit_folder(
 
 	if (child.depth > DEPTH_MAX)
 		scan_note_unread(scan, e->path, -ENAMETOOLONG);
+	else if (base && lfd < 0 && !scan_is_gone(lfd))
+		scan_note_unread(scan, e->path, lfd);
 	else
 		visit(scan, &child, below);
 }
@@ -128,14 +135,24 @@ static void visit_entry(
 		scan_entry_file(scan, f, e);
 }
 
+static int look_below(const struct scan_frame *f, struct scan_entry *e)
+{
+	if (fstatat(f->lfd, e->name, &e->low, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	e->base = scan_join(f->base, e->name);
+	return 0;
+}
+
 static void visit_name(
 	struct scan *scan, const struct scan_frame *f, const char *name, const char *below)
 {
 	struct scan_entry e = {.name = name, .path = scan_join(f->path, name)};
+	int r = f->lfd < 0 ? -ENOENT : look_below(f, &e);
 
-	if (f->lfd >= 0 && fstatat(f->lfd, name, &e.low, AT_SYMLINK_NOFOLLOW) == 0)
-		e.base = scan_join(f->base, name);
-	visit_entry(scan, f, &e, below);
+	if (r == 0 || scan_is_gone(r))
+		visit_entry(scan, f, &e, below);
+	else
+		scan_note_unread(scan, e.path, r); /* so it is unknown what became of it */
 	stack_entry_done(&e.at);
 	free(e.path);
 	free(e.base);

@@ -72,8 +72,11 @@ static void list_one(const struct hidden_folder *in, const char *name, unsigned 
 
 	if (map_find(in->scan->moved, slice_of(base)))
 		return;
-	if (fstatat(in->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(in->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (!scan_is_gone(-errno))
+			scan_note_unread(in->scan, path, -errno);
 		return;
+	}
 	c = scan_add(in->scan, CHANGE_REMOVED, mem_dup(path));
 	c->flags |= flags;
 	if (strcmp(path, base) != 0)

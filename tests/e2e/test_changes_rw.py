@@ -90,6 +90,22 @@ def test_what_cannot_be_looked_at_is_not_called_gone(sandbox, cloche, tree, erro
 	assert bool(part['unread']) == (error == 'EIO'), part
 
 
+@pytest.mark.parametrize(('name', 'which'), [('keep', 2), ('one', 1)])
+def test_what_cannot_be_looked_at_below_a_copy_is_told_as_such(sandbox, cloche, tree, name, which):
+	"""The call that looks at what lies below: of a changed file it is the second one of that name, of a removed one the first."""
+	if shutil.which('strace') is None:
+		pytest.skip('needs strace')
+	box = sandbox('-m', f'{tree}:{tree}:cow')
+	assert box.sh(f'cd {tree}; echo more >> edit; echo more >> keep; rm -r sub; rm drop').code == 0
+	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', name, '-e', f'inject=newfstatat:error=EIO:when={which}',
+		cloche.program, 'changes', box.id, '--json'], env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	assert done.returncode == 0, done
+	[part] = [part for part in json.loads(done.stdout) if part['root'] == str(tree)]
+	everything = {('changed', 'edit'), ('changed', 'keep'), ('removed', 'drop'), ('removed', 'sub/one'), ('removed', 'sub/deep/two')}
+	assert told(part) == {entry for entry in everything if not entry[1].endswith(name)}, part
+	assert name in part['unread'] and 'Input/output error' in part['unread'], part
+
+
 # What is done in a copy of the tree, and what it is told as.
 CASES = {
 	'touched': ('touch keep; touch -d 2001-01-01 edit', set()),
