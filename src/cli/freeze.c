@@ -19,16 +19,19 @@
 
 #define LAYERS_MAX 100000 /* numbers tried for one sandbox */
 
-static bool has_entries(const char *path)
+/* One that cannot be read may have any. */
+static bool may_have_entries(const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *e;
 	bool found = false;
 
-	while (!found && dir && (e = readdir(dir)))
+	if (!dir)
+		return errno != ENOENT;
+	while (!found && (errno = 0, e = readdir(dir)))
 		found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-	if (dir)
-		(void)closedir(dir);
+	found = found || errno;
+	(void)closedir(dir);
 	return found;
 }
 
@@ -37,7 +40,7 @@ static bool is_changed(const struct change_layer *layer)
 {
 	struct stat up, low = {.st_mode = 0755};
 
-	if (has_entries(layer->upper))
+	if (may_have_entries(layer->upper))
 		return true;
 	if (layer->n_stack + layer->n_below > 0)
 		(void)stat(layer->stack[0].dir, &low);

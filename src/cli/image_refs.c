@@ -88,13 +88,14 @@ static int read_all(const char *state_dir, struct refs *refs, struct err *err)
 	struct dirent *e;
 	int r = 0;
 
-	if (!dir && errno != ENOENT)
-		return err_set(err, -errno, "open '%s': %m", path);
-	while (r == 0 && dir && (e = readdir(dir)))
+	if (!dir)
+		return errno == ENOENT ? 0 : err_set(err, -errno, "open '%s': %m", path);
+	while (r == 0 && (errno = 0, e = readdir(dir)))
 		if (e->d_name[0] != '.' && slice_ends(slice_of(e->d_name), ".json"))
 			r = read_one(dirfd(dir), e->d_name, refs, err);
-	if (dir)
-		(void)closedir(dir);
+	if (r == 0 && errno)
+		r = err_set(err, -errno, "read '%s': %m", path);
+	(void)closedir(dir);
 	if (refs->n > 0)
 		qsort(refs->items, refs->n, sizeof(*refs->items), by_use);
 	return r;

@@ -107,14 +107,17 @@ static int each_folder(const char *state_dir, const char *kind, struct map *name
 	struct dirent *e;
 	int r = 0;
 
-	while (r == 0 && dir && (e = readdir(dir))) {
+	if (!dir)
+		return errno == ENOENT ? 0 : err_set(err, -errno, "open '%s': %m", path);
+	while (r == 0 && (errno = 0, e = readdir(dir))) {
 		scoped_mem char *folder = mem_printf("%s/%s", path, e->d_name);
 
 		if (id_is_valid("sb", e->d_name))
 			r = take_one(named, folder, err);
 	}
-	if (dir)
-		(void)closedir(dir);
+	if (r == 0 && errno)
+		r = err_set(err, -errno, "read '%s': %m", path);
+	(void)closedir(dir);
 	return r;
 }
 

@@ -14,6 +14,7 @@
 #include "manifest/beneath.h"
 #include "manifest/manifest_internal.h"
 #include "manifest/pool.h"
+#include "manifest/tree.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -144,6 +145,8 @@ static int list(struct walker *w, struct walk_folder *folder)
 	DIR *dir;
 	int r;
 
+	if (strlen(folder->path) > TREE_PATH_MAX)
+		return -ENAMETOOLONG;
 	folder->fd = beneath_open_folder(w->work->walk->root_fd, folder->path);
 	if (folder->fd < 0)
 		return folder->fd;

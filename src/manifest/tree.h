@@ -19,8 +19,8 @@ enum tree_problem {
 	TREE_WHOLE,
 	TREE_CHANGED, /* its content changed each time it was read: no hash */
 	TREE_HOLES,   /* far larger than what is on the disk: no hash */
-	TREE_UNREADABLE, /* no right to, or the disk failed: no hash, or nothing from below the folder */
-	TREE_MOUNT,      /* another filesystem, or a file mounted here: not entered */
+	TREE_UNREADABLE, /* no right to, too deep, or the disk failed: no hash, or not all from below the folder */
+	TREE_MOUNT,   /* another filesystem, or a file mounted here: not entered */
 	TREE_SKIPPED, /* a folder whose name is skipped: not entered */
 	TREE_N_PROBLEMS
 };
@@ -53,6 +53,8 @@ struct tree_config {
 
 /* The caller owns *ret_tree's content. -EFBIG past TREE_ENTRIES_MAX. */
 #define TREE_ENTRIES_MAX 20000000
+/* Bytes of a path; folders below are not entered, and are told as unreadable. Each costs a look-up of its whole path. */
+#define TREE_PATH_MAX 8192
 int tree_read(const struct tree_config *config, struct tree *ret_tree, struct err *err);
 void tree_done(struct tree *tree);
 

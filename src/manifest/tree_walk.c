@@ -79,12 +79,13 @@ static void add_problem(struct tree_worker *worker, const char *path, enum tree_
 	entry->problem = problem;
 }
 
-static void list_names(struct tree_worker *worker, struct tree_folder *folder, DIR *dir)
+static int list_names(struct tree_worker *worker, struct tree_folder *folder, DIR *dir)
 {
 	scoped_str struct str names = {0};
 	struct dirent *e;
+	int r;
 
-	while ((e = readdir(dir))) {
+	while ((errno = 0, e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		str_putc(&names, (char)e->d_type);
@@ -92,8 +93,10 @@ static void list_names(struct tree_worker *worker, struct tree_folder *folder, D
 		if (names.len >= NAMES_BYTES)
 			push_names(worker, folder, &names);
 	}
+	r = -errno;
 	if (names.len > 0)
 		push_names(worker, folder, &names);
+	return r;
 }
 
 /* The folder itself, then its names. -errno where it cannot be listed. */
@@ -103,25 +106,30 @@ static int list_open(struct tree_worker *worker, const char *path, int fd)
 	DIR *dir = names_fd < 0 ? NULL : fdopendir(names_fd);
 	struct tree_folder *folder;
 	struct stat st;
+	int r;
 
 	if (!dir) {
 		scoped_close(&names_fd);
 		close(fd);
 		return -errno;
 	}
-	if (*path && fstat(fd, &st) == 0)
-		tree_take_stat(worker->work->config, &st, tree_add(&worker->found, mem_dup(path)));
+	r = fstat(fd, &st) < 0 ? -errno : 0;
 	folder = new0(struct tree_folder);
 	*folder = (struct tree_folder){.path = mem_dup(path), .fd = fd, .n_users = 1};
-	list_names(worker, folder, dir);
+	if (r == 0)
+		r = list_names(worker, folder, dir);
 	closedir(dir);
 	let_go(folder);
-	return 0;
+	if (r == 0 && *path)
+		tree_take_stat(worker->work->config, &st, tree_add(&worker->found, mem_dup(path)));
+	return r;
 }
 
 static void list(struct tree_worker *worker, const char *path)
 {
-	int fd = beneath_open_folder(worker->work->config->root_fd, path);
+	int fd = strlen(path) > TREE_PATH_MAX
+	                 ? -ENAMETOOLONG
+	                 : beneath_open_folder(worker->work->config->root_fd, path);
 	int r = fd < 0 ? fd : list_open(worker, path, fd);
 
 	if (is_gone(r))

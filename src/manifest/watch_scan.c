@@ -211,19 +211,21 @@ static int read_names(struct watch *watch, struct watch_entry *folder, int fd, e
 	DIR *dir = names_fd < 0 ? NULL : fdopendir(names_fd);
 	const char *only = folder->parent ? NULL : watch->only;
 	struct dirent *e;
+	int r;
 
 	if (!dir) {
 		scoped_close(&names_fd);
 		return -errno;
 	}
-	while ((e = readdir(dir))) {
+	while ((errno = 0, e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		if (!only || strcmp(only, e->d_name) == 0)
 			meet(watch, folder, fd, e->d_name, how);
 	}
+	r = -errno;
 	closedir(dir);
-	return 0;
+	return r;
 }
 
 /* An inode that is watched at another place already. true: it was moved from there, and the entry that was new is no

@@ -342,16 +342,16 @@ static int last_segment(int dirfd, unsigned *ret_last)
 	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *e;
+	int r;
 
 	*ret_last = 0;
 	if (!dir) {
-		int r = -errno;
-
+		r = -errno;
 		if (fd >= 0)
 			close(fd);
 		return r;
 	}
-	while ((e = readdir(dir))) {
+	while ((errno = 0, e = readdir(dir))) {
 		char name[RECORD_JOURNAL_NAME_SIZE];
 		unsigned n;
 
@@ -361,8 +361,9 @@ static int last_segment(int dirfd, unsigned *ret_last)
 		if (strcmp(name, e->d_name) == 0 && n > *ret_last)
 			*ret_last = n;
 	}
+	r = -errno;
 	closedir(dir);
-	return 0;
+	return r;
 }
 
 static int check_segments(struct pass *pass, unsigned first, unsigned last)

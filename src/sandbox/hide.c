@@ -122,6 +122,7 @@ static void walk_folder(struct walk *walk, int dirfd, size_t depth)
 	DIR *dir = dirfd < 0 ? NULL : fdopendir(dirfd);
 
 	if (!dir) {
+		walk->list->is_cut = walk->list->is_cut || errno != ENOENT;
 		scoped_close(&dirfd);
 		return;
 	}
@@ -129,7 +130,7 @@ static void walk_folder(struct walk *walk, int dirfd, size_t depth)
 		(void)closedir(dir);
 		return;
 	}
-	while ((entry = readdir(dir)) && !walk->list->is_cut) {
+	while (!walk->list->is_cut && (errno = 0, entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (++walk->list->n_seen > HIDE_MAX_ENTRIES)
@@ -141,6 +142,7 @@ static void walk_folder(struct walk *walk, int dirfd, size_t depth)
 		walk->path.len = len;
 		walk->path.p[len] = '\0';
 	}
+	walk->list->is_cut = walk->list->is_cut || errno;
 	(void)closedir(dir);
 }
 
@@ -155,6 +157,7 @@ void hide_find(const char *folder, const struct spec_words *patterns, struct hid
 		return;
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0) {
+		ret_list->is_cut = errno != ENOTDIR && errno != ENOENT;
 		scoped_close(&fd);
 		return;
 	}

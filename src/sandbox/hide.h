@@ -21,7 +21,7 @@ struct hide_list {
 	struct hide_found *items;
 	size_t n;
 	size_t n_seen;
-	bool is_cut; /* a limit ended the search: what lies behind it was not looked at */
+	bool is_cut; /* a limit or an error ended the search: what lies behind it was not looked at */
 };
 void hide_list_done(struct hide_list *list);
 

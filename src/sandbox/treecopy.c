@@ -160,7 +160,7 @@ static int copy_folder(struct treecopy *copy, struct place at)
 		return -errno;
 	if (copy->ret_folders)
 		str_add(copy->ret_folders, at.path->p ? at.path->p : "", len + 1);
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (len > 0)
@@ -170,6 +170,7 @@ static int copy_folder(struct treecopy *copy, struct place at)
 		at.path->len = len;
 		at.path->p[len] = '\0';
 	}
+	r = r == 0 ? -errno : r;
 	(void)closedir(dir);
 	return r;
 }

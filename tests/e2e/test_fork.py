@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -194,6 +195,26 @@ def test_twenty_forks_of_forks_are_as_one(sandbox, cloche, fork, project):
 	assert changes(box)['/work'] == {'changed': ['/work/f'], 'added': sorted(f'/work/own{n}' for n in range(20))}
 	assert cloche.call('apply', box.id).code == 0
 	assert (project / 'f').read_text() == '20\n' and (project / 'own19').read_text() == '19\n'
+
+
+@pytest.mark.parametrize('call', ['openat', 'getdents64'])
+@pytest.mark.parametrize('folder', ['changes', 'images'])
+def test_no_layer_goes_where_what_names_it_cannot_be_read(own_cloche, folder, call):
+	if shutil.which('strace') is None:
+		pytest.skip('needs strace')
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:/work:cow')
+	box.sh('echo s > /work/a')
+	suspend(box)
+	one = Sandbox(own_cloche, own_cloche.call('fork', box.id).out.strip())
+	assert own_cloche.call('rm', '--changes', box.id).code == 0
+	assert own_cloche.call('rm', one.id).code == 0
+	(own_cloche.state / 'images').mkdir(exist_ok=True)
+	before = layers(own_cloche)
+	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', own_cloche.state / folder, '-e', f'inject={call}:error=EIO',
+		own_cloche.program, 'gc'], env=own_cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	assert done.returncode != 0 and f'{folder}\': Input/output error' in done.stderr, done
+	assert layers(own_cloche) == before and f'{box.id}.1' in before
+	assert changes(one)['/work'] == {'added': ['/work/a']}
 
 
 def test_layers_go_when_nobody_names_them(own_cloche):

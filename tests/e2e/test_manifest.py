@@ -4,8 +4,11 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
+
+import pytest
 
 from harness import WORK
 
@@ -194,6 +197,39 @@ def test_a_path_longer_than_the_kernel_takes(cloche, project):
 	assert table['/'.join([deep] * 30 + ['leaf']).encode()]['sha256'] == sha(b'deep') and len(table) == 31
 	subprocess.run(['rm', '-rf', project], check=True)
 	project.mkdir()
+
+
+def test_a_path_without_an_end_is_cut_and_told(cloche, project):
+	"""Each folder costs a look-up of its whole path: what an agent makes deeper than anybody needs may not keep us for hours."""
+	here = os.open(project, os.O_RDONLY)
+	for _ in range(6000):
+		os.mkdir('d', dir_fd=here)
+		there = os.open('d', os.O_RDONLY, dir_fd=here)
+		os.close(here)
+		here = there
+	os.close(here)
+	try:
+		table = listed(cloche, '--host', str(project))
+		last = max(table, key=len)
+		assert 8192 < len(last) < 8195 and len(table) == (len(last) + 1) // 2
+		assert {path: entry['problem'] for path, entry in table.items() if 'problem' in entry} == {last: 'unreadable'}
+		run = cloche.sh('echo x > new', options=('--full', '-m', f'{project}:{project}:rw', '-w', str(project)))
+		[part] = [part for part in run.record.changes() if part['root'] == str(project)]
+		assert [os.path.basename(entry['path']) for entry in part['added']] == ['new'] and 'File name too long' in part['unread'], json.dumps(part)[:3000]
+	finally:
+		subprocess.run(['rm', '-rf', project], check=True)
+		project.mkdir()
+
+
+def test_a_folder_whose_disk_fails_is_told(cloche, project):
+	if shutil.which('strace') is None:
+		pytest.skip('needs strace')
+	for n in range(3000):
+		(project / f'f{n}').write_text('')
+	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', project, '-e', 'inject=getdents64:error=EIO:when=2', cloche.program,
+		'manifest', '--host', project.parent, '--jsonl'], env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	problems = [entry for entry in map(json.loads, done.stdout.splitlines()) if entry.get('problem')]
+	assert [(entry['path'], entry['problem']) for entry in problems] == [(project.name, 'unreadable')], done
 
 
 def test_what_changes_meanwhile_is_said_and_ends(cloche, box):
