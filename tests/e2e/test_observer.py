@@ -368,7 +368,7 @@ def test_what_a_dead_reader_left_is_salvaged(run_dir, tmp_path):
 	call('-x', '/bin/sh', '-c', 'echo > made; exit 7')
 	assert list(pins.glob('*/link_*')) and list(pins.glob('*/ring_*'))
 	events = [json.loads(line) for line in call('-s').stdout.splitlines()]
-	assert [e['path'] for e in events if e.get('created')] == [f'{tmp_path}/made']
+	assert [e['path'] for e in events if e.get('created')] == [f'{tmp_path}/made'], events
 	assert [e['code'] for e in events if e['kind'] == 'process.exit'] == [7]
 	assert all(e['exec'] == 'ex_0000000000000000' and e['guest_ns'] > 0 for e in events)
 	assert not list(pins.glob('*/link_*')) and not list(pins.glob('*/ring_*'))
