@@ -4,12 +4,12 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -25,11 +25,10 @@
 #include "util/scoped.h"
 #include "util/slice.h"
 
-#define HASH_CHARS    16 /* of the object's digest, as the name of its folder */
-#define BTF_PATH      "/sys/kernel/btf/vmlinux"
-#define PROGRAM_COUNT 4
+#define HASH_CHARS 16 /* of the object's digest, as the name of its folder */
+#define BTF_PATH   "/sys/kernel/btf/vmlinux"
 
-static const char *const program_names[PROGRAM_COUNT] = {
+const char *const programs_names[PROGRAMS_N] = {
 	"observer_sys_exit",
 	"observer_exec",
 	"observer_fork",
@@ -85,20 +84,33 @@ static void name_dir(struct programs *p, const char *root)
 
 /* ---- loading ---- */
 
-static bool has_cast(void)
+static bool has_member(const struct btf *btf, const char *name, const char *member)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+	const struct btf_type *type = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+
+	for (int i = 0; type && i < btf_vlen(type); i++)
+		if (strcmp(btf__name_by_offset(btf, btf_members(type)[i].name_off), member) == 0)
+			return true;
+	return false;
+}
+
+/* What this kernel can do for our programs. */
+static void find_helps(struct observer_kernel *skel)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = btf && btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 
+	skel->rodata->observer_has_cast =
+		btf && btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	skel->rodata->observer_has_cookie = btf && has_member(btf, "bpf_raw_tp_link", "cookie");
 	btf__free(btf);
-	return has;
 }
 
 static void configure(struct observer_kernel *skel)
 {
 	static const struct call calls[WIRE_CALLS_MAX] = {CALLS(CALL_ROW)};
 
-	skel->rodata->observer_has_cast = has_cast();
+	find_helps(skel);
 	for (unsigned i = 0; i < WIRE_CALLS_MAX; i++)
 		if (calls[i].shape != CALL_NONE)
 			skel->rodata->observer_wanted[i / 64] |= 1ULL << (i % 64);
@@ -118,14 +130,26 @@ static int pin_all(const struct programs *p, const struct observer_kernel *skel,
 	if (r == 0)
 		r = programs_pin_put(p, "opens", bpf_map__fd(skel->maps.opens), err);
 	if (r == 0)
+		r = programs_pin_put(p, "attachment", bpf_map__fd(skel->maps.attachment), err);
+	if (r == 0)
 		r = programs_pin_put(p, LOOK_NAME, bpf_program__fd(skel->progs.observer_look), err);
-	for (int i = 0; r == 0 && i < PROGRAM_COUNT; i++) {
+	for (int i = 0; r == 0 && i < PROGRAMS_N; i++) {
 		const struct bpf_program *prog =
-			bpf_object__find_program_by_name(skel->obj, program_names[i]);
+			bpf_object__find_program_by_name(skel->obj, programs_names[i]);
 
-		r = programs_pin_put(p, program_names[i], bpf_program__fd(prog), err);
+		r = programs_pin_put(p, programs_names[i], bpf_program__fd(prog), err);
 	}
 	return r;
+}
+
+/* From one on; none where links have no cookies. */
+static int number_attachments(const struct observer_kernel *skel, struct err *err)
+{
+	uint32_t key = 0;
+	uint64_t last = skel->rodata->observer_has_cookie ? 1 : 0;
+	int r = bpf_map_update_elem(bpf_map__fd(skel->maps.attachment), &key, &last, BPF_ANY);
+
+	return r < 0 ? err_set(err, r, "number attachments: %m") : 0;
 }
 
 static int load(const struct programs *p, struct err *err)
@@ -140,6 +164,8 @@ static int load(const struct programs *p, struct err *err)
 	if (r < 0)
 		r = err_set(err, r, "load the kernel half (CLOCHE_DEBUG=1 tells more): %m");
 	else
+		r = number_attachments(skel, err);
+	if (r == 0)
 		r = pin_all(p, skel, err);
 	observer_kernel__destroy(skel);
 	return r;
@@ -152,9 +178,10 @@ static int get_maps(struct programs *p)
 	p->rings_fd = programs_pin_get(p, "rings");
 	p->namespaces_fd = programs_pin_get(p, "namespaces");
 	p->opens_fd = programs_pin_get(p, "opens");
+	p->attachment_fd = programs_pin_get(p, "attachment");
 	p->look_fd = programs_pin_get(p, LOOK_NAME);
 	if (p->groups_fd < 0 || p->slots_fd < 0 || p->rings_fd < 0 || p->namespaces_fd < 0 ||
-		p->opens_fd < 0 || p->look_fd < 0)
+		p->opens_fd < 0 || p->attachment_fd < 0 || p->look_fd < 0)
 		return -ENOENT;
 	return 0;
 }
@@ -166,13 +193,14 @@ static void put_maps(struct programs *p)
 	scoped_close(&p->rings_fd);
 	scoped_close(&p->namespaces_fd);
 	scoped_close(&p->opens_fd);
+	scoped_close(&p->attachment_fd);
 	scoped_close(&p->look_fd);
 }
 
 static bool has_programs(const struct programs *p)
 {
-	for (int i = 0; i < PROGRAM_COUNT; i++) {
-		scoped_fd int fd = programs_pin_get(p, program_names[i]);
+	for (int i = 0; i < PROGRAMS_N; i++) {
+		scoped_fd int fd = programs_pin_get(p, programs_names[i]);
 
 		if (fd < 0)
 			return false;
@@ -197,57 +225,6 @@ static int find_or_load(struct programs *p, struct err *err)
 	return r < 0 ? err_set(err, r, "find the pinned maps in %s: %m", p->dir) : 0;
 }
 
-static void link_name(int i, char name[64])
-{
-	snprintf(name, 64, "link_%s", program_names[i]);
-}
-
-static int attach(const struct programs *p, struct err *err)
-{
-	char name[64];
-
-	for (int i = 0; i < PROGRAM_COUNT; i++) {
-		scoped_fd int link = -1, prog = -1;
-		int r;
-
-		link_name(i, name);
-		link = programs_pin_get(p, name);
-		if (link >= 0)
-			continue;
-		prog = programs_pin_get(p, program_names[i]);
-		if (prog < 0)
-			return err_set(err, prog, "find program %s: %m", program_names[i]);
-		link = bpf_raw_tracepoint_open(NULL, prog);
-		if (link < 0)
-			return err_set(err, link, "attach %s: %m", program_names[i]);
-		r = programs_pin_put(p, name, link, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Nobody is left: detach, and throw out what other builds left behind. */
-static void detach(const struct programs *p)
-{
-	DIR *d = opendir(p->root);
-	struct dirent *e;
-	char name[64];
-
-	for (int i = 0; i < PROGRAM_COUNT; i++) {
-		link_name(i, name);
-		programs_pin_remove(p, name);
-	}
-	while (d && (e = readdir(d))) {
-		scoped_mem char *path = mem_printf("%s/%s", p->root, e->d_name);
-
-		if (e->d_name[0] != '.' && !slice_is(slice_of(path), p->dir))
-			programs_pin_remove_dir(path);
-	}
-	if (d)
-		closedir(d);
-}
-
 static int open_lock(struct programs *p, const char *pin_dir, struct err *err)
 {
 	scoped_mem char *path = mem_printf("%s.lock", pin_dir);
@@ -268,6 +245,7 @@ static void programs_init(struct programs *p)
 		.rings_fd = -1,
 		.namespaces_fd = -1,
 		.opens_fd = -1,
+		.attachment_fd = -1,
 		.look_fd = -1,
 		.slot = -1};
 	libbpf_set_print(on_print);
@@ -290,7 +268,7 @@ int programs_open(const char *pin_dir, struct programs *p, struct err *err)
 	if (r == 0)
 		r = programs_slot_take(p, err);
 	if (r == 0)
-		r = attach(p, err);
+		r = programs_attach(p, err);
 	(void)flock(p->lock_fd, LOCK_UN); /* cannot fail on a lock that is held */
 	return r;
 }
@@ -318,7 +296,7 @@ void programs_close(struct programs *p)
 		if (p->slot >= 0)
 			(void)programs_slot_lock(p->lock_fd, p->slot, F_UNLCK);
 		if (!programs_slot_has_users(p->lock_fd))
-			detach(p);
+			programs_detach(p);
 	}
 	programs_slot_unmap(p);
 	put_maps(p);

@@ -19,7 +19,7 @@ struct programs {
 	char *dir;  /* of the pins */
 	char *root; /* of our bpffs */
 	int lock_fd;
-	int groups_fd, slots_fd, rings_fd, namespaces_fd, opens_fd;
+	int groups_fd, slots_fd, rings_fd, namespaces_fd, opens_fd, attachment_fd;
 	int look_fd;             /* the program that looks at open files */
 	int slot;                /* -1: none */
 	struct wire_slot *state; /* of the slot, mapped */

@@ -8,6 +8,13 @@
 
 #include "observer/programs.h"
 
+#define PROGRAMS_N 4 /* that are attached */
+extern const char *const programs_names[PROGRAMS_N];
+
+/* Attaches those that are not, each once; detaches all. For whoever holds the lock. */
+int programs_attach(const struct programs *programs, struct err *err);
+void programs_detach(const struct programs *programs);
+
 int programs_pin_path(const struct programs *programs, const char *name, char path[PATH_MAX]);
 int programs_pin_get(const struct programs *programs, const char *name); /* a descriptor; -ENOENT */
 int programs_pin_put(const struct programs *programs, const char *name, int fd, struct err *err);

@@ -111,11 +111,12 @@ static __always_inline __u32 fd_arg(struct pt_regs *regs, __u8 index)
 }
 
 /* Every process of a box has call filters, and few others have: the cheapest look comes first. */
-static __always_inline void count_call(const struct call *call, struct pt_regs *regs, long ret)
+static __always_inline void count_call(
+	void *ctx, const struct call *call, struct pt_regs *regs, long ret)
 {
 	struct task_struct *t = PLAIN(task_struct, bpf_get_current_task_btf());
 
-	if (t->seccomp.filter_count.counter == 0)
+	if (t->seccomp.filter_count.counter == 0 || is_left_over(ctx))
 		return;
 	switch (call->shape) {
 	case CALL_READ:

@@ -296,12 +296,12 @@ int BPF_PROG(observer_sys_exit, struct pt_regs *regs, long ret)
 		return 0;
 	call = &calls[index];
 	if (ret != -ENOSYS && is_counted(call, regs, ret))
-		count_call(call, regs, ret);
+		count_call(ctx, call, regs, ret);
 	if (ret != -ENOSYS && !is_told(call, regs, ret))
 		return 0;
 	cgroup = bpf_get_current_cgroup_id();
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
-	if (!h.group || !hand_take(&h, h.group->slot))
+	if (!h.group || is_left_over(ctx) || !hand_take(&h, h.group->slot))
 		return 0;
 	set_args(h.s, regs);
 	compat = h.task->thread_info.status & TS_COMPAT;
@@ -323,7 +323,7 @@ int BPF_PROG(observer_exec, struct task_struct *task, int old_pid, struct linux_
 	struct hand h;
 
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
-	if (h.group ? hand_take(&h, h.group->slot) : hand_enter(&h))
+	if (!is_left_over(ctx) && (h.group ? hand_take(&h, h.group->slot) : hand_enter(&h)))
 		on_exec(&h, PLAIN(linux_binprm, bprm));
 	return 0;
 }
@@ -335,7 +335,7 @@ int BPF_PROG(observer_fork, struct task_struct *parent, struct task_struct *chil
 	struct hand h;
 
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
-	if (!h.group || !hand_take(&h, h.group->slot))
+	if (!h.group || is_left_over(ctx) || !hand_take(&h, h.group->slot))
 		return 0;
 	if (h.group->flags & WIRE_GROUP_OUTPUTS && child->pid == child->tgid)
 		fork_streams(child);
@@ -352,7 +352,7 @@ int BPF_PROG(observer_exit, struct task_struct *task)
 	if (PLAIN(task_struct, task)->signal->live.counter != 0)
 		return 0;
 	h.group = bpf_map_lookup_elem(&groups, &cgroup);
-	if (h.group && hand_take(&h, h.group->slot))
+	if (h.group && !is_left_over(ctx) && hand_take(&h, h.group->slot))
 		on_exit(&h);
 	return 0;
 }

@@ -98,6 +98,28 @@ static __always_inline struct scratch *scratch_here(void)
 }
 
 /* Everything but the group. */
+/* Counted up each time the programs are attached, and the cookie of their links. The kernel takes a link down some
+ * milliseconds after its pin is gone: whoever is attached by then would be told everything twice. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} attachment SEC(".maps");
+
+const volatile bool observer_has_cookie = false;
+
+static __always_inline bool is_left_over(void *ctx)
+{
+	__u32 key = 0;
+	__u64 *last;
+
+	if (!observer_has_cookie)
+		return false;
+	last = bpf_map_lookup_elem(&attachment, &key);
+	return last && *last != bpf_get_attach_cookie(ctx);
+}
+
 static __always_inline bool hand_take(struct hand *h, __u32 slot)
 {
 	h->slot = bpf_map_lookup_elem(&slots, &slot);
