@@ -8,6 +8,7 @@
 #include "util/path.h"
 #include "view/file_access.h"
 #include "view/intern.h"
+#include "view/mount_event.h"
 #include "view/view_filter.h"
 
 #define SAME_MAX 64 /* rows that one more of the same is looked for in */
@@ -20,6 +21,7 @@ struct name {
 struct blame {
 	struct intern *intern;
 	struct command_list *commands;
+	struct mount_event mounts;
 	struct blame_row *events; /* each that changed something */
 	size_t n_events, events_room;
 	struct blame_row *rows;
@@ -138,7 +140,8 @@ void blame_add(struct blame *blame, const struct event *ev)
 		.times = 1};
 
 	command_list_add(blame->commands, ev);
-	if (ev->kind < EVENT_FILE_OPEN || ev->kind > EVENT_DIR_CREATE ||
+	ev = mount_event_take(&blame->mounts, ev);
+	if (!ev || ev->kind < EVENT_FILE_OPEN || ev->kind > EVENT_DIR_CREATE ||
 		!view_filter_takes(&all, ev) || file_access_is_nowhere(ev) ||
 		(event_has(ev, result) && ev->result != 0) || !classify(ev, &row) ||
 		row.path.len == 0 || blame->n_events >= BLAME_EVENTS_MAX)

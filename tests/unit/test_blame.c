@@ -88,9 +88,33 @@ static void test_blame(void **state)
 	}
 }
 
+/* Where only mounts were traced, their events are all there is; else they say the same a second time. */
+static void test_mounts(void **state)
+{
+	for (int has_files = 0; has_files < 2; has_files++) {
+		scoped(blame) struct blame *blame = blame_new();
+		struct slice sources[] = {slice_of("mounts"), slice_of("files")};
+		struct event started = {.kind = EVENT_TRACE_STARTED};
+		struct event ev = {.kind = EVENT_MOUNT_CREATE, .seq = 2, .guest_ns = 2, .pid = 2};
+
+		event_set(&started, sources,
+			((struct event_list){.items = sources, .n = has_files ? 2 : 1}));
+		event_set_text(&ev, path, "/m/f");
+		event_set_text(&ev, access, "write");
+		event_set(&ev, created, true);
+		blame_ask(blame, slice_of("/m"));
+		blame_add(blame, &started);
+		blame_add(blame, &ev);
+		assert_int_equal(blame_settle(blame), has_files ? 0 : 1);
+		if (!has_files)
+			assert_int_equal(blame_get(blame, 0)->change, BLAME_CREATED);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_blame), cmocka_unit_test(test_mounts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
