@@ -284,6 +284,10 @@ static int take_trace(struct job *job, const struct part *part, size_t *ret_n, s
 	if (r < 0)
 		return r;
 	*ret_n = blame_settle(blame);
+	if (blame_is_cut(blame))
+		log_warn("the record of %s holds more changes or old names than can be followed, "
+			 "going on without the oldest",
+			part->id);
 	for (size_t i = 0; i < *ret_n; i++)
 		take_row(job, part, blame_get(blame, i));
 	return 0;

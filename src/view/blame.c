@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "view/blame.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "util/map.h"
@@ -11,23 +12,22 @@
 #include "view/mount_event.h"
 #include "view/view_filter.h"
 
-#define SAME_MAX 64 /* rows that one more of the same is looked for in */
-
-struct name {
-	struct slice path;
-	bool is_alias; /* not asked for: what is there now had this name before */
-};
+#define SAME_MAX     64   /* rows that one more of the same is looked for in */
+#define NAME_LEN_MAX 4096 /* of an old name: folders moved into each other make ever longer ones */
 
 struct blame {
 	struct intern *intern;
 	struct command_list *commands;
 	struct mount_event mounts;
-	struct blame_row *events; /* each that changed something */
-	size_t n_events, events_room;
+	struct blame_row *events; /* each that changed something; a ring once it is full */
+	size_t n_events, events_room, oldest;
 	struct blame_row *rows;
 	size_t n_rows, rows_room;
-	struct name *names;
-	size_t n_names, names_room;
+	struct slice *
+		names; /* owned; behind those that were asked for, what is there now had these before */
+	size_t n_names, names_room, n_asked;
+	struct map *places; /* of names: each one's, from 1 */
+	bool is_cut;
 };
 
 struct blame *blame_new(void)
@@ -37,6 +37,7 @@ struct blame *blame_new(void)
 
 	blame->intern = intern_new();
 	blame->commands = command_list_new(&all);
+	blame->places = map_new();
 	return blame;
 }
 
@@ -46,6 +47,9 @@ void blame_free(struct blame *blame)
 		return;
 	command_list_free(blame->commands);
 	intern_free(blame->intern);
+	for (size_t i = 0; i < blame->n_names; i++)
+		free((char *)blame->names[i].p);
+	map_free(blame->places);
 	free(blame->events);
 	free(blame->rows);
 	free(blame->names);
@@ -67,24 +71,25 @@ const char *blame_word(enum blame_change change)
 
 /* ---- what is kept ---- */
 
-static void add_name(struct blame *blame, struct slice path, bool is_alias)
+static void add_name(struct blame *blame, struct slice path)
 {
-	if (blame->n_names >= BLAME_ALIASES_MAX)
+	void **place = map_slot(blame->places, path);
+
+	if (*place)
 		return;
-	for (size_t i = 0; i < blame->n_names; i++)
-		if (slice_eq(blame->names[i].path, path))
-			return;
 	if (blame->n_names == blame->names_room) {
 		blame->names_room = blame->names_room ? blame->names_room * 2 : 16;
-		blame->names = mem_grow(blame->names, blame->names_room, sizeof(struct name));
+		blame->names = mem_grow(blame->names, blame->names_room, sizeof(struct slice));
 	}
 	blame->names[blame->n_names++] =
-		(struct name){.path = intern_text(blame->intern, path), .is_alias = is_alias};
+		(struct slice){.p = mem_copy(path.p, path.len), .len = path.len};
+	*place = (void *)(uintptr_t)blame->n_names;
 }
 
 void blame_ask(struct blame *blame, struct slice path)
 {
-	add_name(blame, path, false);
+	add_name(blame, path);
+	blame->n_asked = blame->n_names;
 }
 
 static void add_row(struct blame_row **rows, size_t *n, size_t *room, const struct blame_row *row)
@@ -94,6 +99,18 @@ static void add_row(struct blame_row **rows, size_t *n, size_t *room, const stru
 		*rows = mem_grow(*rows, *room, sizeof(struct blame_row));
 	}
 	(*rows)[(*n)++] = *row;
+}
+
+/* Where there are too many, the newest are kept: what is there now comes from them. */
+static void add_event(struct blame *blame, const struct blame_row *event)
+{
+	if (blame->n_events < BLAME_EVENTS_MAX) {
+		add_row(&blame->events, &blame->n_events, &blame->events_room, event);
+		return;
+	}
+	blame->events[blame->oldest] = *event;
+	blame->oldest = (blame->oldest + 1) % BLAME_EVENTS_MAX;
+	blame->is_cut = true;
 }
 
 /* false: it changed nothing. */
@@ -144,18 +161,18 @@ void blame_add(struct blame *blame, const struct event *ev)
 	if (!ev || ev->kind < EVENT_FILE_OPEN || ev->kind > EVENT_DIR_CREATE ||
 		!view_filter_takes(&all, ev) || file_access_is_nowhere(ev) ||
 		(event_has(ev, result) && ev->result != 0) || !classify(ev, &row) ||
-		row.path.len == 0 || blame->n_events >= BLAME_EVENTS_MAX)
+		row.path.len == 0)
 		return;
 	row.path = intern_text(blame->intern, row.path);
 	row.from = intern_text(blame->intern, row.from);
 	row.exec = intern_text(blame->intern, ev->exec);
-	add_row(&blame->events, &blame->n_events, &blame->events_room, &row);
+	add_event(blame, &row);
 	if (ev->kind == EVENT_FILE_RENAME && event_has(ev, exchange) && ev->exchange) {
 		struct slice to = row.path;
 
 		row.path = row.from;
 		row.from = to;
-		add_row(&blame->events, &blame->n_events, &blame->events_room, &row);
+		add_event(blame, &row);
 	}
 }
 
@@ -170,12 +187,27 @@ static int by_time(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-static bool is_asked(const struct blame *blame, struct slice path)
+static bool is_among(const struct blame *blame, size_t n, struct slice path)
 {
-	for (size_t i = 0; i < blame->n_names; i++)
-		if (path_is_beneath(path, blame->names[i].path))
+	for (size_t i = 0; i < n; i++)
+		if (path_is_beneath(path, blame->names[i]))
 			return true;
 	return false;
+}
+
+static bool is_asked(const struct blame *blame, struct slice path)
+{
+	return is_among(blame, blame->n_names, path);
+}
+
+static void add_alias(struct blame *blame, struct slice path)
+{
+	if (is_among(blame, blame->n_asked, path) || map_find(blame->places, path))
+		return; /* is found as it is, and whatever moves the folder above moves it too */
+	if (blame->n_names - blame->n_asked < BLAME_ALIASES_MAX && path.len <= NAME_LEN_MAX)
+		add_name(blame, path);
+	else
+		blame->is_cut = true;
 }
 
 /* What was renamed: names that lie at or below the new one had others before. */
@@ -185,9 +217,9 @@ static bool follow_back(struct blame *blame, const struct blame_row *event)
 	size_t n = blame->n_names;
 
 	if (is_asked(blame, event->path))
-		add_name(blame, event->from, true);
+		add_alias(blame, event->from);
 	for (size_t i = 0; i < n; i++) {
-		struct slice name = blame->names[i].path;
+		struct slice name = blame->names[i];
 		scoped_str struct str before = {0};
 
 		is_ours |= path_is_beneath(name, event->from); /* it went with a folder above */
@@ -195,7 +227,7 @@ static bool follow_back(struct blame *blame, const struct blame_row *event)
 			continue;
 		str_add(&before, event->from.p, event->from.len);
 		str_add(&before, name.p + event->path.len, name.len - event->path.len);
-		add_name(blame, str_slice(&before), true);
+		add_alias(blame, str_slice(&before));
 		is_ours = true;
 	}
 	return is_ours;
@@ -204,11 +236,18 @@ static bool follow_back(struct blame *blame, const struct blame_row *event)
 /* Before it was made, the name was another file's. */
 static void forget(struct blame *blame, struct slice path)
 {
-	for (size_t i = 0; i < blame->n_names; i++)
-		if (blame->names[i].is_alias && slice_eq(blame->names[i].path, path)) {
-			blame->names[i] = blame->names[--blame->n_names];
-			return;
-		}
+	size_t place = (size_t)(uintptr_t)map_find(blame->places, path);
+	struct slice *name, *last;
+
+	if (place <= blame->n_asked)
+		return;
+	name = &blame->names[place - 1];
+	last = &blame->names[blame->n_names - 1];
+	*map_slot(blame->places, *last) = (void *)(uintptr_t)place;
+	(void)map_remove(blame->places, path); /* its value is no memory */
+	free((char *)name->p);
+	*name = *last;
+	blame->n_names--;
 }
 
 static void keep(struct blame *blame, const struct blame_row *event)
@@ -328,6 +367,11 @@ size_t blame_settle(struct blame *blame)
 		return 0;
 	find_who(blame, command_list_settle(blame->commands));
 	return blame->n_rows;
+}
+
+bool blame_is_cut(const struct blame *blame)
+{
+	return blame->is_cut;
 }
 
 const struct blame_row *blame_get(const struct blame *blame, size_t i)

@@ -2,7 +2,8 @@
 /* Who made a path what it is: every change to it in one record, the newest first.
  *
  * What lay at the path may have had other names: a rename that led there, of it or of a folder above, is followed back,
- * until the file was made. What was opened for writing counts as written. Memory goes by changes in the record. */
+ * until the file was made. What was opened for writing counts as written. Memory goes by changes in the record, of which
+ * the last BLAME_EVENTS_MAX are kept, and old names are followed as far as BLAME_ALIASES_MAX go. */
 #ifndef VIEW_BLAME_H
 #define VIEW_BLAME_H
 
@@ -11,7 +12,7 @@
 #include "view/command_list.h"
 #include "view/process_tree.h"
 
-#define BLAME_ALIASES_MAX 10000 /* names that are followed back */
+#define BLAME_ALIASES_MAX 1000 /* old names at once */
 #define BLAME_EVENTS_MAX  4000000
 
 enum blame_change {
@@ -46,6 +47,7 @@ void blame_add(struct blame *blame, const struct event *ev);
 
 /* After the last event: how many rows; they are good as long as blame. */
 size_t blame_settle(struct blame *blame);
+bool blame_is_cut(const struct blame *blame); /* then: whether there was more than is kept */
 const struct blame_row *blame_get(const struct blame *blame, size_t i);
 const char *blame_word(enum blame_change change);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which events of a record concern a path, whatever it was called. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,6 +89,52 @@ static void test_blame(void **state)
 	}
 }
 
+static void add_rename(struct blame *blame, const char *from, const char *to, int64_t n)
+{
+	scoped_mem char *text = mem_printf("r %s %s", from, to);
+
+	add(blame, text, n);
+}
+
+/* A record may say that a folder was moved out of itself again and again: each time its old name grows. */
+static void test_growing(void **state)
+{
+	scoped(blame) struct blame *blame = blame_new();
+	struct mallinfo2 before = mallinfo2(), after;
+
+	blame_ask(blame, slice_of("/x/s"));
+	for (int64_t n = 0; n < 6000; n += 2) {
+		add_rename(blame, "/x/of-a-rather-long-name", "/y", n);
+		add_rename(blame, "/y", "/x", n + 1);
+	}
+	assert_true(blame_settle(blame) > 0);
+	assert_true(blame_is_cut(blame));
+	after = mallinfo2();
+	assert_true(after.uordblks - before.uordblks < 16u << 20);
+}
+
+/* Old names below a folder that was asked for need no following: they leave room for those that do. */
+static void test_below(void **state)
+{
+	scoped(blame) struct blame *blame = blame_new();
+	char make[] = "c /tmp/new";
+	size_t n;
+
+	blame_ask(blame, slice_of("/x"));
+	add(blame, make, 1);
+	add_rename(blame, "/tmp/new", "/x/new", 2);
+	for (int64_t i = 0; i < 2 * BLAME_ALIASES_MAX; i++) {
+		scoped_mem char *from = mem_printf("/x/%d.part", (int)i);
+		scoped_mem char *to = mem_printf("/x/%d", (int)i);
+
+		add_rename(blame, from, to, 3 + i);
+	}
+	n = blame_settle(blame);
+	assert_int_equal(n, 2 * BLAME_ALIASES_MAX + 2);
+	assert_int_equal(blame_get(blame, n - 1)->change, BLAME_CREATED);
+	assert_false(blame_is_cut(blame));
+}
+
 /* Where only mounts were traced, their events are all there is; else they say the same a second time. */
 static void test_mounts(void **state)
 {
@@ -113,8 +160,9 @@ static void test_mounts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blame), cmocka_unit_test(test_mounts)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame),
+		cmocka_unit_test(test_growing), cmocka_unit_test(test_below),
+		cmocka_unit_test(test_mounts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
