@@ -86,7 +86,8 @@ int path_make_all(const char *path, mode_t mode)
 struct removal {
 	int top_fd;
 	dev_t dev;
-	unsigned n_moved; /* folders that were too deep */
+	unsigned n_names; /* tried for those */
+	bool has_moved;   /* a folder that was too deep */
 };
 
 /* To the top of the tree, which is gone through again then. */
@@ -95,9 +96,11 @@ static int move_up(struct removal *w, int dirfd, const char *name)
 	char to[MOVED_LEN];
 
 	do {
-		(void)snprintf(to, sizeof(to), ".deep-%u", w->n_moved++);
-		if (renameat(dirfd, name, w->top_fd, to) == 0)
+		(void)snprintf(to, sizeof(to), ".deep-%u", w->n_names++);
+		if (renameat(dirfd, name, w->top_fd, to) == 0) {
+			w->has_moved = true;
 			return 0;
+		}
 	} while (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR);
 	return errno == ENOENT ? 0 : -errno;
 }
@@ -129,17 +132,19 @@ static int remove_entries(struct removal *w, int fd, int depth)
 	return r;
 }
 
-/* A folder, or -errno: 0 where there is nothing (any more). */
+/* A folder; -ENOENT where there is nothing (any more). */
 static int open_folder(int dirfd, const char *name)
 {
 	int fd;
 
-	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
-		return 0;
+	if (unlinkat(dirfd, name, 0) == 0)
+		return -ENOENT;
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 || errno != ENOENT ? (fd < 0 ? -errno : fd) : 0;
+	if (fd < 0)
+		return errno == ENOTDIR ? -EPERM : -errno; /* a file that may not be taken away */
+	return fd;
 }
 
 static int remove_folder(int dirfd, const char *name)
@@ -153,8 +158,8 @@ static int remove_below(struct removal *w, int dirfd, const char *name, int dept
 	int fd, r;
 
 	fd = open_folder(dirfd, name);
-	if (fd <= 0)
-		return fd;
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
 	if (fstat(fd, &st) < 0 || st.st_dev != w->dev) {
 		close(fd);
 		return -EXDEV;
@@ -169,22 +174,22 @@ static int remove_below(struct removal *w, int dirfd, const char *name, int dept
 
 int path_remove_all(int dirfd, const char *name)
 {
-	struct removal w = {.top_fd = open_folder(dirfd, name)};
+	scoped_fd int top_fd = open_folder(dirfd, name);
+	struct removal w = {.top_fd = top_fd};
 	struct stat st;
-	unsigned seen;
-	int r;
+	int r = 0;
 
-	if (w.top_fd <= 0)
-		return w.top_fd;
-	r = fstat(w.top_fd, &st) < 0 ? -errno : 0;
+	if (top_fd < 0)
+		return top_fd == -ENOENT ? 0 : top_fd;
+	if (fstat(top_fd, &st) < 0)
+		return -errno;
 	w.dev = st.st_dev;
 	do {
-		int fd = r < 0 ? r : openat(w.top_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		int fd = openat(top_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		seen = w.n_moved;
+		w.has_moved = false;
 		r = fd < 0 ? -errno : remove_entries(&w, fd, 0);
-	} while (w.n_moved != seen);
-	close(w.top_fd);
+	} while (w.has_moved);
 	return r < 0 ? r : remove_folder(dirfd, name);
 }
 

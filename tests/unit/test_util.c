@@ -120,6 +120,52 @@ static void test_remove_deep(void **state)
 	close(fd);
 }
 
+/* What cannot be removed stays, and keeps nothing else from going, however deep that lies. */
+static void test_remove_all_but(void **state)
+{
+	char path[] = "/tmp/cloche-test-XXXXXX";
+	scoped_str struct str deep = {0};
+	int fd;
+
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(fchmod(fd, 0777), 0);
+	make_deep(fd, 60);
+	for (int i = 0; i < 60; i++) {
+		str_puts(&deep, i ? "/d" : "d");
+		assert_int_equal(fchmodat(fd, deep.p, 0777, 0), 0);
+	}
+	assert_int_equal(mkdirat(fd, "d/s", 0700), 0);
+	close(openat(fd, "d/s/f", O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(fchmodat(fd, "d/s", 01777, 0), 0); /* only an owner removes there */
+	assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(path_remove_all(fd, "d"), -EPERM);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(unlinkat(fd, "d/s/f", 0), 0);
+	assert_int_equal(unlinkat(fd, "d/s", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(fd, "d", AT_REMOVEDIR), 0);
+	assert_int_equal(rmdir(path), 0);
+	close(fd);
+}
+
+/* The first descriptor that is free is 0 where a caller had no standard input. */
+static void test_remove_without_stdin(void **state)
+{
+	char path[] = "/tmp/cloche-test-XXXXXX";
+	int input = dup(0);
+
+	assert_non_null(mkdtemp(path));
+	close(0);
+	assert_int_equal(path_remove_all(AT_FDCWD, path), 0);
+	if (input >= 0) {
+		assert_int_equal(dup2(input, 0), 0);
+		close(input);
+	}
+	assert_int_equal(access(path, F_OK), -1);
+}
+
 static void test_map(void **state)
 {
 	scoped(map) struct map *map = map_new();
@@ -216,6 +262,8 @@ int main(void)
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_remove_deep),
+		cmocka_unit_test(test_remove_all_but),
+		cmocka_unit_test(test_remove_without_stdin),
 		cmocka_unit_test(test_map),
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_digest_and_id),
