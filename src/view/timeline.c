@@ -235,6 +235,15 @@ static void count_lost(struct timeline *timeline, const struct event *ev, const 
 	row->count = saturate_add(row->count, ev->count > 0 ? ev->count - 1 : 0);
 }
 
+/* A sample is no step of it: there are many, and they have a view of their own. */
+static bool is_life(const struct event *ev)
+{
+	if (ev->kind == EVENT_SANDBOX_STATS)
+		return false;
+	return (ev->kind >= EVENT_SANDBOX_CREATED && ev->kind <= EVENT_SANDBOX_ERROR) ||
+	       ev->kind == EVENT_TRACE_CLEARED || ev->kind == EVENT_TRACE_STARTED;
+}
+
 static void take_other(struct timeline *timeline, const struct event *ev)
 {
 	const char *name = event_kind_name(ev->kind);
@@ -250,8 +259,7 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 	else if ((ev->kind >= EVENT_NET_DNS && ev->kind <= EVENT_SECRET_MISUSE) ||
 		 (ev->kind >= EVENT_NET_ASKED && ev->kind <= EVENT_NET_GATEWAY))
 		take_net(timeline, ev);
-	else if ((ev->kind >= EVENT_SANDBOX_CREATED && ev->kind <= EVENT_SANDBOX_ERROR) ||
-		 ev->kind == EVENT_TRACE_CLEARED || ev->kind == EVENT_TRACE_STARTED)
+	else if (is_life(ev))
 		(void)add_life(timeline, ev, ev->reason);
 }
 

@@ -10,6 +10,7 @@
 
 #include "util/clock.h"
 #include "view/stats_table.h"
+#include "view/timeline.h"
 
 #define EXEC  "ex_a"
 #define START 1795961402000LL
@@ -223,6 +224,22 @@ static void test_resumed(void **state)
 	assert_non_null(strstr(out.p, "in all: 800ms CPU, disk 5.0 KB written\n"));
 }
 
+/* Samples are no steps of a sandbox's life, among which they would be most of the rows. */
+static void test_not_in_timeline(void **state)
+{
+	static const struct view_filter all = {0};
+	scoped(timeline) struct timeline *timeline = timeline_new(&all);
+	scoped_str struct str out = {0};
+	struct event created = at_ms(EVENT_SANDBOX_CREATED, 0), one = sample(2000, 500, 2);
+
+	timeline_add(timeline, &created);
+	timeline_add(timeline, &one);
+	timeline_json(timeline, &out);
+	assert_string_equal(out.p, "[{\"what\":\"sandbox\",\"at\":\"2026-11-29T14:10:02.000Z\","
+				   "\"guest_ns\":0,\"seq\":1,"
+				   "\"event\":\"sandbox.created\",\"count\":1}]");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_totals),
 		cmocka_unit_test(test_resumed),
+		cmocka_unit_test(test_not_in_timeline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
