@@ -107,10 +107,38 @@ static void put_on_top(struct spec *spec, const char *guest, const char *fs, uin
 	spec->lowers[0] = top;
 }
 
+static size_t count_at(const struct spec *spec, const char *guest)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < spec->n_lowers; i++)
+		n += strcmp(spec->lowers[i].guest, guest) == 0;
+	return n;
+}
+
+/* Before anything is written down: one over more than can be joined could not be resumed either. */
+static int check_room(const struct at_rest *at, const struct change_set *set, struct err *err)
+{
+	const struct spec *spec = at->rest->spec;
+	size_t n = spec->n_lowers;
+
+	for (size_t i = 0; i < set->n_layers; i++) {
+		const char *guest = set->layers[i].guest;
+
+		if (is_changed(&set->layers[i]) &&
+			(count_at(spec, guest) >= SPEC_LOWERS_AT_MAX || n++ >= SPEC_LOWERS_MAX))
+			return err_set(err, -E2BIG,
+				"what sandbox %s changed at '%s' is one layer more than can be "
+				"joined: it can be resumed, but not forked",
+				at->id, guest);
+	}
+	return 0;
+}
+
 static int plan(const struct cli *cli, struct at_rest *at, const struct change_set *set,
 	bool *ret_any, struct err *err)
 {
-	int r = 0;
+	int r = check_room(at, set, err);
 
 	*ret_any = false;
 	for (size_t i = 0; r == 0 && i < set->n_layers; i++) {

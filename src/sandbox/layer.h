@@ -10,9 +10,11 @@
 #include <sys/types.h>
 
 #include "sandbox/quota.h"
+#include "spec/spec.h"
 #include "util/err.h"
 
-#define LAYER_MAX_LOWERS 128 /* of one layer, besides what lies below and over them */
+/* Of one layer, besides what lies below and over them. */
+#define LAYER_MAX_LOWERS SPEC_LOWERS_AT_MAX
 #define LAYER_OWN_MAP    (-2)
 
 /* A shared layer, which is never written to. */

@@ -29,6 +29,9 @@ struct spec_mount {
 	bool profile; /* an agent's own folder: what changes in it is counted, not listed, and never applied */
 };
 
+#define SPEC_LOWERS_MAX    1024
+#define SPEC_LOWERS_AT_MAX 128 /* at one place: so many an overlay joins */
+
 /* A shared layer, complete and never written to: an unpacked layer of an image, what another sandbox left. Not an
  * option: the caller finds them out from an image's or another sandbox's name. */
 struct spec_lower {

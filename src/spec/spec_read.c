@@ -6,7 +6,6 @@
 
 #define MOUNTS_MAX 256
 #define LABELS_MAX 64
-#define LOWERS_MAX 1024
 
 struct mount_text {
 	char *host, *guest, *mode;
@@ -89,8 +88,9 @@ static int read_lower(struct spec *spec, const json_t *v, struct err *err)
 
 static int read_lowers(void *target, const json_t *v, struct err *err)
 {
-	if (!json_is_array(v) || json_array_size(v) > LOWERS_MAX)
-		return err_set(err, -EINVAL, "'lowers' must be a list of at most %d", LOWERS_MAX);
+	if (!json_is_array(v) || json_array_size(v) > SPEC_LOWERS_MAX)
+		return err_set(
+			err, -EINVAL, "'lowers' must be a list of at most %d", SPEC_LOWERS_MAX);
 	for (size_t i = 0; i < json_array_size(v); i++) {
 		int r = read_lower(target, json_array_get(v, i), err);
 

@@ -317,6 +317,26 @@ def test_fork_refused(sandbox, cloche):
 	assert 'kept no files' in cloche.call('fork', box.id).err
 
 
+@pytest.mark.parametrize('guest, n', [('/', 128), ('/elsewhere', 1024)])
+def test_over_as_many_layers_as_can_be_joined(sandbox, cloche, guest, n):
+	"""One more could not be started, and what says so must not have been written down: the source could not either."""
+	box = sandbox()
+	box.sh('echo x > /etc/of-the-source')
+	suspend(box)
+	rest = cloche.state / 'sandboxes' / box.id / 'rest.json'
+	whole = rest.read_bytes()
+	about = json.loads(whole)
+	about['spec']['lowers'] = [{'guest': guest, 'dir': f'/nowhere/{i}/fs', 'base': 0} for i in range(n)]
+	rest.write_text(json.dumps(about))
+	full = rest.read_bytes()
+	done = cloche.call('fork', box.id)
+	assert done.code == 125 and "changed at '/' is one layer more than can be joined" in done.err
+	assert rest.read_bytes() == full
+	rest.write_bytes(whole)
+	resume(box)
+	assert box.sh('cat /etc/of-the-source').out == 'x\n'
+
+
 def test_rootfs_and_more_mounts(cloche, sandbox, fork, project, tmp_path):
 	from harness import small_root
 	root = small_root(tmp_path / 'root', '/bin/sh', '/bin/cat', '/bin/ls')
