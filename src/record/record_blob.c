@@ -92,7 +92,9 @@ static int keep(struct record *record, struct slice bytes, char ret_sha256[DIGES
 	digest_of(bytes.p, bytes.len, ret_sha256);
 	if (faccessat(blobs->fd, ret_sha256, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
-	if (blobs->files >= RECORD_BLOB_FILES_MAX || bytes.len > blobs->max - blobs->bytes)
+	/* An earlier writer may have kept more than this one may. */
+	if (blobs->files >= RECORD_BLOB_FILES_MAX || blobs->bytes > blobs->max ||
+		bytes.len > blobs->max - blobs->bytes)
 		return -EDQUOT;
 	r = write_new(record, bytes, ret_sha256);
 	if (r < 0)

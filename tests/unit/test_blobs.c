@@ -226,6 +226,24 @@ static void test_bounded(void **state)
 		record_blob_put(record, slice_of("c"), RECORD_BLOB_WHOLE, second), -EDQUOT);
 }
 
+/* One that goes on with less to spend than is spent keeps nothing more. */
+static void test_bounded_when_resumed(void **state)
+{
+	struct place *place = *state;
+	struct record *record = create(place, false);
+	struct record_config less = {.dir = place->dir, .blobs_max = 5};
+	char name[DIGEST_HEX_SIZE];
+	struct err err = {0};
+
+	put(record, "ten bytes.", name);
+	record_free(record);
+	assert_int_equal(record_resume(&less, &record, &err), 0);
+	assert_int_equal(
+		record_blob_put(record, slice_of("more"), RECORD_BLOB_WHOLE, name), -EDQUOT);
+	put(record, "ten bytes.", name);
+	record_free(record);
+}
+
 /* Of a body that was cut: what is left of a secret at the cut goes too. */
 static void test_secrets_at_a_cut(void **state)
 {
@@ -316,6 +334,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_secrets_are_taken_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_raw_keeps_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_bounded, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bounded_when_resumed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_secrets_at_a_cut, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_name_without_blob_is_left_out, set_up, tear_down),
