@@ -14,7 +14,7 @@
 struct file_touched {
 	struct map *paths; /* to enum file_touch, and BELOW */
 	struct slice *roots;
-	size_t n_roots;
+	size_t n_roots, bytes;
 	bool has_folders; /* one of them is BELOW */
 	bool is_unknown;
 };
@@ -126,12 +126,13 @@ static void note(struct file_touched *touched, const struct file_touch_of *of)
 	}
 	if (!is_ours(touched, of))
 		return;
-	if (map_len(touched->paths) >= FILE_TOUCHED_MAX) {
+	if (map_len(touched->paths) >= FILE_TOUCHED_MAX || touched->bytes >= FILE_TOUCHED_BYTES) {
 		touched->is_unknown = true;
 		return;
 	}
 	slot = map_slot(touched->paths, of->path);
 	value = (uintptr_t)*slot;
+	touched->bytes += value ? 0 : of->path.len;
 	if ((value & (BELOW - 1)) < of->how)
 		value = (value & BELOW) | of->how;
 	if (of->below)

@@ -10,7 +10,8 @@
 #include "util/scoped.h"
 #include "util/slice.h"
 
-#define FILE_TOUCHED_MAX 200000 /* paths */
+#define FILE_TOUCHED_MAX   200000        /* paths */
+#define FILE_TOUCHED_BYTES (64ULL << 20) /* that they are long together */
 
 enum file_touch {
 	FILE_TOUCH_NONE,

@@ -14,6 +14,7 @@
 #include "view/command_fold.h"
 #include "view/command_list.h"
 #include "view/file_table.h"
+#include "view/file_touched.h"
 #include "view/live_files.h"
 #include "view/process_tree.h"
 #include "view/program_class.h"
@@ -444,6 +445,35 @@ static void test_many_events(void **state)
 	file_table_free(files);
 }
 
+/* Names may be few and long: what does not fit makes the answer that nobody knows. */
+static void test_touched_bytes(void **state)
+{
+	enum { LONG = 4000, MORE = FILE_TOUCHED_BYTES / LONG + 10 };
+	struct file_touched *touched = file_touched_new();
+	char path[LONG + 1];
+	struct event ev = {.kind = EVENT_FILE_DELETE};
+	size_t kept = 0;
+	struct slice at;
+
+	memset(path, 'n', LONG);
+	path[LONG] = '\0';
+	for (int i = 0; i < MORE; i++) {
+		memcpy(path, "/w/", 3);
+		path[3 + snprintf(path + 3, 16, "%d", i)] = '-';
+		event_set_text(&ev, path, path);
+		file_touched_add(touched, &ev);
+		file_touched_add(touched, &ev); /* counts once */
+		if (i == 0)
+			assert_int_equal(
+				file_touched_find(touched, slice_of("/w/x")), FILE_TOUCH_NONE);
+	}
+	for (size_t i = 0; file_touched_next(touched, &i, &at);)
+		kept++;
+	assert_int_equal(kept, FILE_TOUCHED_BYTES / LONG + 1);
+	assert_int_equal(file_touched_find(touched, slice_of("/w/x")), FILE_TOUCH_UNKNOWN);
+	file_touched_free(touched);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_short_lived),
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_many_events),
+		cmocka_unit_test(test_touched_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
