@@ -15,8 +15,8 @@
 #include "util/slice.h"
 
 struct gateway;
-struct bridges;
-struct traffic; /* all of them */
+struct bridges; /* all of them */
+struct traffic;
 
 struct bridges *bridge_all_new(struct gateway *gw);
 void bridge_all_free(struct bridges *bridges); /* resets all */

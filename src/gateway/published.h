@@ -7,8 +7,8 @@
 #include "util/err.h"
 
 struct gateway;
-struct published;
-struct traffic; /* all of them */
+struct published; /* all of them */
+struct traffic;
 
 int published_open(struct gateway *gw, struct published **ret_published, struct err *err);
 /* Adds what open ones passed. */

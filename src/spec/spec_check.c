@@ -223,8 +223,10 @@ static bool is_kernel_filesystem(const char *host)
 		SECURITYFS_MAGIC, SELINUX_MAGIC, EFIVARFS_MAGIC, NSFS_MAGIC, BINFMTFS_MAGIC};
 	struct statfs fs;
 
+	if (statfs(host, &fs) < 0)
+		return false;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (statfs(host, &fs) == 0 && (unsigned long)fs.f_type == kinds[i])
+		if ((unsigned long)fs.f_type == kinds[i])
 			return true;
 	return false;
 }
