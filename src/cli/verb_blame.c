@@ -122,8 +122,9 @@ static void add_acts(const struct job *job, const struct part *part, struct str 
 	if (!last)
 		return;
 	clock_format(last->at_ms, at);
-	str_printf(out, "; %s %s on the host at %s", act_word(last),
-		last->detail ? last->detail : "", at);
+	str_printf(out, "; %s ", act_word(last));
+	log_add_escaped(out, slice_of(last->detail ? last->detail : ""));
+	str_printf(out, " on the host at %s", at);
 	if (n > 1)
 		str_printf(out, " (and %zu earlier)", n - 1);
 }
@@ -236,8 +237,11 @@ static void add_where(const struct job *job, const struct part *part, struct sli
 		str_puts(out, ", task ");
 		log_add_escaped(out, slice_of(part->task));
 	}
-	if (mode)
-		str_printf(out, ", %s mount", mode);
+	if (mode) {
+		str_puts(out, ", ");
+		log_add_escaped(out, slice_of(mode));
+		str_puts(out, " mount");
+	}
 	if (is_cow(mode))
 		add_acts(job, part, out);
 	str_putc(out, '\n');

@@ -103,12 +103,14 @@ int mend_all(const char *state_dir, const char *run_dir, size_t max_looked, stru
 
 	if (!dir)
 		return errno == ENOENT ? 0 : err_set(err, -errno, "open '%s': %m", path);
-	for (size_t looked = 0; (e = readdir(dir)) && (max_looked == 0 || looked < max_looked);
-		looked++) {
+	for (size_t looked = 0; (e = readdir(dir)) && (max_looked == 0 || looked < max_looked);) {
 		int r;
 
-		if (!id_is_valid("sb", e->d_name) || !is_orphan(dirfd(dir), e->d_name) ||
+		if (!id_is_valid("sb", e->d_name) ||
 			(max_looked > 0 && rests(dirfd(dir), e->d_name)))
+			continue;
+		looked++;
+		if (!is_orphan(dirfd(dir), e->d_name))
 			continue;
 		r = key ? 0 : hostkey_open(state_dir, &key, err);
 		if (r == 0)

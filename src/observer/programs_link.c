@@ -88,8 +88,7 @@ static void find_stale(const struct programs *p, struct stale *stale)
 		stale->prog_ids[i] = program_id(p, i);
 		stale->fds[i] = -1;
 	}
-	for (look_at_all(stale); !stale->is_settled && clock_mono_ns() < end;
-		look_at_all(stale)) {
+	for (look_at_all(stale); !stale->is_settled && clock_mono_ns() < end; look_at_all(stale)) {
 		let_go(stale);
 		(void)usleep(500);
 	}

@@ -319,8 +319,12 @@ static void check_journal_seal(struct verify *v, const struct verify_chain *chai
 			chain->name);
 	else if (is_closed(v) && chain->lines_behind_seal > 0)
 		verify_chain_finding(&v->findings,
-			"the %s goes on behind the final seal, by %" PRIu64 " line%s", chain->name,
-			chain->lines_behind_seal, chain->lines_behind_seal == 1 ? "" : "s");
+			"the %s goes on behind the %s seal, by %" PRIu64 " line%s%s", chain->name,
+			v->seal.head.end == RECORD_SUSPENDED ? "suspended" : "final",
+			chain->lines_behind_seal, chain->lines_behind_seal == 1 ? "" : "s",
+			v->seal.head.end == RECORD_SUSPENDED
+				? " (a resume that was killed leaves it so until `cloche gc`)"
+				: "");
 }
 
 static void check_signature(struct verify *v)

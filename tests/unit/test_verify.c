@@ -210,6 +210,13 @@ static const struct {
 	{"sed -n 7p trace-00001.jsonl | sed 's/seq\":8/seq\":9/' >>log.jsonl",
 		"log.jsonl line 9 stands behind the last hash line\n"
 		"the log goes on behind the final seal, by 1 line\n"},
+	{"sed -i 's/\"end\":\"[a-z]*\"/\"end\":\"suspended\"/' seal.json; "
+	 "sed -n 7p trace-00001.jsonl | sed 's/seq\":8/seq\":9/' >>log.jsonl",
+		"log.jsonl line 9 stands behind the last hash line\n"
+		"the head in seal.json is not that of what it says\n"
+		"the log goes on behind the suspended seal, by 1 line (a resume that was killed "
+		"leaves it so until `cloche gc`)\n"
+		"the signature in seal.json is not good for its head\n"},
 	{"sed -i '3s/ex_1/e\\\\nx/' log.jsonl",
 		"log.jsonl line 3 was changed\n"
 		"log.jsonl line 6: exec ex_1 ends, but did not start\n"
