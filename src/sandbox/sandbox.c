@@ -369,10 +369,11 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 		.lowers = &s->lowers};
 	int r;
 
-	s->created_ns = config->spec->since_ns ? config->spec->since_ns : now_ns();
 	r = plan(s, config, err);
 	if (r < 0)
 		return r;
+	/* Later than the view of the host, which plan() may have made anew: that is no change of the host's. */
+	s->created_ns = config->spec->since_ns ? config->spec->since_ns : now_ns();
 	init_fd = load_init(config->init_fd, err);
 	if (init_fd < 0)
 		return init_fd;

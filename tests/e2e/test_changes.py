@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+from harness import Cloche
+
 
 def sha(text):
 	return hashlib.sha256(text.encode()).hexdigest()
@@ -222,6 +224,15 @@ def test_etc_and_usr_local_are_in_the_changes(cloche):
 	assert '/etc/made' in [entry['path'] for entry in parts['/etc']['added']]
 	assert '/etc/passwd' in [entry['path'] for entry in parts['/etc']['changed']]
 	assert [entry['path'] for entry in parts['/usr/local']['added']] == ['/usr/local/made']
+
+
+def test_view_of_the_host_that_was_just_made_is_no_change_of_the_hosts(tmp_path, run_dir, project):
+	fresh = Cloche(tmp_path / 'fresh', run_dir, project)
+	run = fresh.sh('echo 127.0.0.9 mine >> /etc/hosts')
+	[etc] = [part for part in run.record.changes() if part['root'] == '/etc']
+	assert [entry['path'] for entry in etc['changed']] == ['/etc/hosts'] and etc['host_changed'] == []
+	assert 'meanwhile' not in run.err
+	fresh.check_clean()
 
 
 def test_special_files_are_listed_and_never_opened(cloche, tree):
