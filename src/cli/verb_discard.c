@@ -85,7 +85,8 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 
 	(void)options;
 	if (r == 0 && !pending.set)
-		str_puts(&out, "nothing to discard\n");
+		str_puts(&out,
+			cli->json || cli->jsonl ? "{\"discarded\":0}\n" : "nothing to discard\n");
 	else if (r == 0)
 		r = discard_pending(cli, &pending, args + 1, n_args - 1, &out, err);
 	pending_done(&pending);

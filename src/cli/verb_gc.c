@@ -32,7 +32,7 @@ static void tell_count(int n, const char *what, const char *how)
 
 static void tell(const struct cli *cli, int n_mended, const struct layers_collected *collected)
 {
-	if (cli->json) {
+	if (cli->json || cli->jsonl) {
 		printf("{\"mended\":%d,\"images\":%d,\"layers\":%d}\n", n_mended, collected->images,
 			collected->layers);
 		return;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a sandbox changed, and taking it over."""
 import hashlib
+import json
 import os
 import stat
 import subprocess
@@ -151,6 +152,8 @@ def test_what_would_run_on_the_host_is_shown_and_applied_only_when_named(cloche,
 def test_discard_forgets(cloche, tree):
 	run = edited(cloche, tree)
 	assert cloche.call('discard', run.record.id).code == 0
+	for form in ('--json', '--jsonl'):
+		assert json.loads(cloche.call('discard', run.record.id, form).out) == {'discarded': 0}
 	done = cloche.call('apply', run.record.id)
 	assert done.code != 0 or 'nothing' in (done.out + done.err).lower()
 	assert (tree / 'edit').read_text() == 'before\n'

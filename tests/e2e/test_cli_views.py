@@ -57,6 +57,11 @@ def test_what_needs_root_says_so(open_cloche):
 	box.remove()
 
 
+@pytest.mark.parametrize('form', ['--json', '--jsonl'])
+def test_gc_says_what_it_did_as_json(own_cloche, form):
+	assert json.loads(own_cloche.call('gc', form).out) == {'mended': 0, 'images': 0, 'layers': 0}
+
+
 def test_label_reads_several_sandboxes_as_one(own_cloche):
 	first = own_cloche.sh('touch /workspace/one', options=('--label', 'run=7', '--label', 'n=1'))
 	second = own_cloche.sh('touch /workspace/two', options=('--label', 'run=7', '--label', 'n=2'))
