@@ -22,8 +22,10 @@ struct rm_options {
 };
 
 static const struct option table[] = {
-	{"record", 0, NULL, "remove the record too: the ledger keeps its last head", OPTION_ON,
-		offsetof(struct rm_options, record)},
+	{"record", 0, NULL,
+		"remove the record too, and changes that were not applied: the ledger keeps its "
+		"last head",
+		OPTION_ON, offsetof(struct rm_options, record)},
 	{"bodies", 0, NULL, "remove what requests, answers and messages carried", OPTION_ON,
 		offsetof(struct rm_options, bodies)},
 	{"changes", 0, NULL, "remove changes that were not applied too", OPTION_ON,
@@ -124,7 +126,7 @@ static int remove_one(
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	int r = 0;
+	int r = cli_need_root(err);
 
 	for (size_t i = 0; r == 0 && i < n_args; i++)
 		r = remove_one(cli, options, args[i], err);

@@ -55,6 +55,11 @@ def test_what_needs_root_says_so(open_cloche):
 		done = as_user(open_cloche, OTHER, *args)
 		assert done.returncode == 125 and 'sudo' in done.stderr.splitlines()[0], done
 	box.remove()
+	own = open_cloche.run('/bin/true', options=('--keep',), env={'SUDO_UID': str(OTHER), 'SUDO_GID': str(OTHER)})
+	for options in ([], ['--changes'], ['--bodies'], ['--record']):
+		done = as_user(open_cloche, OTHER, 'rm', *options, own.record.id)
+		assert done.returncode == 125 and 'sudo' in done.stderr, (options, done)
+	assert own.record.show()['complete'] and open_cloche.call('rm', own.record.id).code == 0
 
 
 @pytest.mark.parametrize('form', ['--json', '--jsonl'])
