@@ -323,6 +323,10 @@ static void take_change(struct job *job, const struct part *part, const char *ki
 	jsonw_knull(&j, "exec");
 	end_json(job, part, &j, slice_of(path));
 	add_head(&line->text, at_ms, kind);
+	if (from && strcmp(kind, "renamed") == 0) {
+		log_add_escaped(&line->text, slice_of(from));
+		str_puts(&line->text, " -> ");
+	}
 	log_add_escaped(&line->text, slice_of(path));
 	str_puts(&line->text, ", by whom was not traced");
 	add_where(job, part, slice_of(path), 0, &line->text);
