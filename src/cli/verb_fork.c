@@ -160,7 +160,7 @@ const struct verb verb_fork = {
 	.text = "At once, whatever there is: files are shared until either changes them. What the "
 		"options do not\n"
 		"name is as it is in ID; secrets are given again, and published ports asked for "
-		"again.",
+		"again. The root is ID's: --image and --rootfs are refused.",
 	.groups = groups,
 	.options_size = sizeof(struct create_options),
 	.init = init,
