@@ -72,6 +72,8 @@ const struct verb verb_gc = {
 	.class = VERB_CARE,
 	.usage = "",
 	.help = "mend records and remove what killed sandboxes left behind",
+	.text = "Layers that nothing uses any more go too. Images stay without an option, records "
+		"and changes\nin any case: `cloche rm --record` and --changes remove those.",
 	.groups = groups,
 	.options_size = sizeof(struct image_refs_limits),
 	.run = run,
