@@ -15,8 +15,9 @@ struct apply_verb_options {
 };
 
 static const struct option table[] = {
-	{"force", 0, NULL, "also over what the host has changed meanwhile", OPTION_ON,
-		offsetof(struct apply_verb_options, force)},
+	{"force", 0, NULL,
+		"also over what the host has changed meanwhile, and files of other users",
+		OPTION_ON, offsetof(struct apply_verb_options, force)},
 	{"branch", 0, "NAME", "the commits made inside, as a branch of your repository",
 		OPTION_TEXT, offsetof(struct apply_verb_options, branch)},
 	{NULL},
