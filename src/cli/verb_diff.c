@@ -174,6 +174,9 @@ static int take_all(struct job *job, char **args, size_t n_args, struct err *err
 	pending_paths_free(job->paths, job->pending.list.n);
 	if (r == 0 && job->cli->json)
 		str_puts(&job->out, job->n ? "]\n" : "[]\n");
+	if (r == 0 && job->n == 0 && n_args > 0 && !job->cli->quiet)
+		log_warn("nothing that is pending lies there: `cloche changes %s` lists what does",
+			job->pending.id);
 	return r < 0 ? r : cli_print(&job->out, err);
 }
 

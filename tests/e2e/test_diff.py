@@ -155,6 +155,8 @@ def test_paths_exit_code_and_json(cloche, tree):
 	assert one.out.startswith('diff --git a/d/f b/d/g\nrename from d/f\nrename to d/g\n') and one.out.count('diff --git') == 1, one
 	[entry] = json.loads(cloche.call('diff', '--json', box, 'new').out)
 	assert (entry['root'], entry['path']) == (str(tree), 'new') and entry['patch'].endswith('+new\n')
+	none = cloche.call('diff', '--exit-code', box, 'no-such')
+	assert (none.code, none.out) == (0, '') and f'cloche changes {box}' in none.err
 	same = edited(cloche, tree, 'true')
 	assert (cloche.call('diff', '--exit-code', same).code, cloche.call('diff', same).out) == (0, '')
 	assert cloche.call('apply', box).code == 0
