@@ -200,6 +200,18 @@ static int read_trace(const struct cli *cli, const char *id, const struct option
 	return 0;
 }
 
+/* Even a sandbox that changed nothing has a list that says so. */
+static int not_known(const char *id, struct err *err)
+{
+	if (geteuid() != 0)
+		return err_set(err, -EPERM,
+			"what changed is known at the end of a run: until then, ask with sudo");
+	return err_set(err, -ENODATA,
+		"what sandbox %s changed is not in its record: it never ran, or was killed and its "
+		"changes were applied or discarded before `cloche gc` could list them",
+		id);
+}
+
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	const struct options *o = options;
@@ -213,9 +225,8 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		r = read_trace(cli, pending.id, o, &trace, err);
 	if (r == 0)
 		r = collect(cli, &pending, o, trace, &list, err);
-	if (r == 0 && json_array_size(list) == 0 && geteuid() != 0)
-		r = err_set(err, -EPERM,
-			"what changed is known at the end of a run: until then, ask with sudo");
+	if (r == 0 && json_array_size(list) == 0)
+		r = not_known(pending.id, err);
 	if (r == 0)
 		r = print(cli, list, o->verbose, err);
 	json_decref(list);

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import Cloche
+from harness import WORK, Cloche, kill_and_wait
 
 
 def sha(text):
@@ -236,6 +236,15 @@ def test_view_of_the_host_that_was_just_made_is_no_change_of_the_hosts(tmp_path,
 	assert [entry['path'] for entry in etc['changed']] == ['/etc/hosts'] and etc['host_changed'] == []
 	assert 'meanwhile' not in run.err
 	fresh.check_clean()
+
+
+def test_changes_that_were_never_listed_are_not_called_none(own_cloche):
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:{WORK}:cow')
+	assert box.sh('echo new > new').code == 0
+	kill_and_wait(box.supervisor()[0])
+	assert own_cloche.call('apply', box.id).code == 0 and own_cloche.call('gc').code == 0
+	done = own_cloche.call('changes', '--json', box.id)
+	assert (done.code, done.out) == (125, '') and 'not in its record' in done.err
 
 
 def test_special_files_are_listed_and_never_opened(cloche, tree):
