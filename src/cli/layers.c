@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -148,6 +149,14 @@ static bool is_layer(const char *name)
 	return id ? id_is_valid("sb", id) : slice_starts(slice_of(name), "sha256-");
 }
 
+/* Under the name of what is half made first: who is cut off on the way leaves nothing that passes for a layer. */
+static bool remove_layer(int dirfd, const char *name)
+{
+	scoped_mem char *gone = mem_printf(".tmp-gone-%s", name);
+
+	return renameat(dirfd, name, dirfd, gone) == 0 && path_remove_all(dirfd, gone) == 0;
+}
+
 static int remove_unnamed(const char *state_dir, const struct map *named)
 {
 	scoped_mem char *path = mem_printf("%s/layers", state_dir);
@@ -157,7 +166,7 @@ static int remove_unnamed(const char *state_dir, const struct map *named)
 
 	while (dir && (e = readdir(dir)))
 		if (is_layer(e->d_name) && !map_find(named, slice_of(e->d_name)))
-			n += path_remove_all(dirfd(dir), e->d_name) == 0; /* else the next time */
+			n += remove_layer(dirfd(dir), e->d_name); /* else the next time */
 	if (dir)
 		(void)closedir(dir);
 	return n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* <state>/layers: unpacked layers, each under a name, complete and never changed. One is made in a folder ".tmp-NAME"
  * that is locked meanwhile and renamed when all of it is on disk, so two that make the same wait for each other, and
- * what a killed one left is known by its free lock. */
+ * what a killed one left is known by its free lock. So is one that was being removed (cli/layers.c). */
 #ifndef IMAGE_LAYER_STORE_H
 #define IMAGE_LAYER_STORE_H
 

@@ -475,3 +475,23 @@ def test_layers_go_with_the_last_image_that_names_them(own_cloche, tmp_path, bas
 	for file in (own_cloche.state / 'images').iterdir():
 		os.utime(file, (0, 0))
 	assert gc('--older', '30d') == {'images': 1, 'layers': 2}
+
+
+def test_layer_that_could_not_be_removed_whole(own_cloche, layout, base):
+	"""What gc was kept from, half-way, is no layer for the next image."""
+	layout.add(layout.image(base))
+	image = ('--image', str(layout.path))
+	run = own_cloche.sh('echo first', options=image)
+	assert run.out == 'first\n', run
+	shutil.rmtree(own_cloche.state / 'images')
+	stuck = pathlib.Path(spec_of(run)['lowers'][0]['dir']) / 'etc'
+	subprocess.run(['mount', '-t', 'tmpfs', 'cloche-test', stuck], check=True)
+	try:
+		assert own_cloche.call('gc').code == 0
+	finally:
+		[mounted] = [line.split()[1] for line in pathlib.Path('/proc/self/mounts').read_text().splitlines()
+			if f' {own_cloche.state}/' in line]
+		subprocess.run(['umount', mounted], check=True)
+	assert own_cloche.sh('echo second', options=image).out == 'second\n'
+	assert own_cloche.call('gc').code == 0
+	assert len(layers(own_cloche)) == 1
