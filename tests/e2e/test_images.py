@@ -495,3 +495,17 @@ def test_layer_that_could_not_be_removed_whole(own_cloche, layout, base):
 	assert own_cloche.sh('echo second', options=image).out == 'second\n'
 	assert own_cloche.call('gc').code == 0
 	assert len(layers(own_cloche)) == 1
+
+
+def test_gc_that_cannot_look_removes_no_layer(own_cloche, tmp_path, layout, base):
+	layout.add(layout.image(base))
+	assert own_cloche.sh(':', options=('--image', str(layout.path))).code == 0
+	shutil.rmtree(own_cloche.state / 'images')
+	there = layers(own_cloche)
+	(own_cloche.state / 'changes').rename(tmp_path / 'changes')
+	(own_cloche.state / 'changes').write_text('')
+	done = own_cloche.call('gc')
+	assert done.code == 125 and 'Not a directory' in done.err, done
+	(own_cloche.state / 'changes').unlink()
+	(tmp_path / 'changes').rename(own_cloche.state / 'changes')
+	assert len(there) == 1 and layers(own_cloche) == there
