@@ -158,13 +158,13 @@ static int make_all(struct unpack *u, struct err *err)
 	}
 }
 
-/* The deepest first, as they came: setting one changes none above it. A folder that went meanwhile is passed over. */
+/* As they came, so of a folder that came twice the last one holds. One that went meanwhile is passed over. */
 static void set_times(struct unpack *u)
 {
 	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
 
-	for (size_t i = u->n_late; i-- > 0;) {
+	for (size_t i = 0; i < u->n_late; i++) {
 		const struct timespec times[] = {u->late[i].time, u->late[i].time};
 		scoped_fd int fd = (int)syscall(
 			SYS_openat2, u->place.root, u->late[i].path, &how, sizeof(how));

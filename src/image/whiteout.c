@@ -75,11 +75,20 @@ static int hide_below(int fs_fd, int folder, const char *name, struct slice path
 	return S_ISDIR(st.st_mode) ? make_opaque(fs_fd, path) : 0;
 }
 
+/* The archive said when the folder was changed last; the mark in it is none of that. */
+static int keep_time(int folder, const struct stat *st)
+{
+	const struct timespec times[] = {st->st_atim, st->st_mtim};
+
+	return futimens(folder, times) < 0 ? -errno : 0;
+}
+
 static int make_whiteout(int fs_fd, uint32_t owner, struct slice path)
 {
 	struct slice above, last;
 	scoped_fd int folder = -1;
 	char name[PATH_MAX];
+	struct stat st;
 	int r = whiteout_split(path, &above, &last);
 
 	if (r == 0)
@@ -89,11 +98,14 @@ static int make_whiteout(int fs_fd, uint32_t owner, struct slice path)
 	folder = open_folder(fs_fd, above);
 	if (folder < 0)
 		return folder;
+	if (fstat(folder, &st) < 0)
+		return -errno;
 	if (mknodat(folder, name, S_IFCHR | 0, makedev(0, 0)) < 0)
 		return errno == EEXIST ? hide_below(fs_fd, folder, name, path) : -errno;
-	if (fsetxattr(folder, ORIGIN, "", 0, 0) < 0)
+	if (fsetxattr(folder, ORIGIN, "", 0, 0) < 0 ||
+		fchownat(folder, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return fchownat(folder, name, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return keep_time(folder, &st);
 }
 
 static int put_one(

@@ -186,6 +186,15 @@ def test_modes_owners_times_and_attributes_are_kept(cloche, layout, base):
 	assert {name: os.getxattr(top / 'x' / 'tagged', name) for name in os.listxattr(top / 'x' / 'tagged')} == {'user.note': b'hello'}
 
 
+def test_times_of_folders(cloche, layout, base):
+	"""Marks in a folder are no change of it; of an entry that comes twice the last one holds."""
+	layout.add(layout.image(base, tar(folder('hides'), entry('hides/gone', b''), entry('hides/kept', b'')),
+		tar(folder('hides', mtime=1_111_111_111), entry('hides/.wh.gone', b''), folder('twice', mtime=1_222_222_222),
+		folder('twice', mtime=1_333_333_333), entry('twice/x', b''))))
+	run = cloche.sh('stat -c %Y /hides /twice; ls /hides', options=('--image', str(layout.path)))
+	assert run.lines == ['1111111111', '1333333333', 'kept'], run
+
+
 def test_file_capabilities_are_kept_for_the_ids_of_the_sandbox(cloche, layout, base):
 	# Effective, CAP_NET_BIND_SERVICE permitted: bytes that a tar holds as text, so none is above 127.
 	value = struct.pack('<IIIII', 0x02000001, 1 << 10, 0, 0, 0)
