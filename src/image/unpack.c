@@ -112,6 +112,17 @@ static int note_whiteout(struct unpack *u, struct unpack_path *path, struct err 
 	return tell(u, PARCEL_WHITEOUT, path->text, above + len, err);
 }
 
+/* Folders that are made for what lies in them count: a path has room for thousands. */
+static int check_entries(const struct unpack *u, struct err *err)
+{
+	if (u->n_entries + u->place.n_made <= u->limits->entries)
+		return 0;
+	return err_set(err, -E2BIG,
+		"it has more than %llu entries: where that is meant, raise "
+		"CLOCHE_IMAGE_MAX_ENTRIES",
+		(unsigned long long)u->limits->entries);
+}
+
 static int make_one(struct unpack *u, struct archive_entry *entry, struct err *err)
 {
 	const char *given = archive_entry_pathname(entry);
@@ -120,11 +131,10 @@ static int make_one(struct unpack *u, struct archive_entry *entry, struct err *e
 
 	if (!given)
 		return err_set(err, -EBADMSG, "a name in it cannot be read");
-	if (++u->n_entries > u->limits->entries)
-		return err_set(err, -E2BIG,
-			"it has more than %llu entries: where that is meant, raise "
-			"CLOCHE_IMAGE_MAX_ENTRIES",
-			(unsigned long long)u->limits->entries);
+	u->n_entries++;
+	r = check_entries(u, err);
+	if (r < 0)
+		return r;
 	r = unpack_path_set(&path, given, err);
 	if (r == 0 && path.len && strncmp(path.name, WHITEOUT, strlen(WHITEOUT)) == 0)
 		r = note_whiteout(u, &path, err);

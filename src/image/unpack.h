@@ -10,9 +10,9 @@
 #include "image/jail.h"
 
 struct unpack_limits {
-	uint64_t bytes; /* of all files, as written and as claimed */
-	uint64_t entries;
-	bool any_owner; /* ids beyond those of a sandbox are counted and become root's */
+	uint64_t bytes;   /* of all files, as written and as claimed */
+	uint64_t entries; /* with the folders above them that the tar does not have itself */
+	bool any_owner;   /* ids beyond those of a sandbox are counted and become root's */
 };
 
 /* jail_work: the tar from 0, to its end. ctx: struct unpack_limits. Parcels: WHITEOUT, OPAQUE, then counts. */

@@ -27,6 +27,7 @@ struct unpack_place {
 	int folder; /* O_PATH; -1: none yet */
 	char path[PATH_MAX];
 	size_t len;
+	uint64_t n_made; /* folders that the archive does not have itself */
 };
 /* The folder above path, made with those above it where it is missing. Links in it lead where they lead inside.
  * Borrowed until the next call. */

@@ -20,27 +20,36 @@ static int open_folder(int root, const char *path, uint64_t resolve)
 	return fd < 0 ? -errno : fd;
 }
 
+/* One of a path; above is let go. */
+static int make_folder(
+	struct unpack_place *place, int above, const char *name, const char *path, uint64_t resolve)
+{
+	int r = mkdirat(above, name, FOLDER_MODE) < 0 ? -errno : 0;
+
+	(void)close(above);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	place->n_made += r == 0;
+	return open_folder(place->root, path, resolve);
+}
+
 /* The folder that the first len bytes of path name; those that are missing are made from the top down. */
-static int open_or_make(int root, const char *path, size_t len, uint64_t resolve)
+static int open_or_make(struct unpack_place *place, const char *path, size_t len, uint64_t resolve)
 {
 	char part[PATH_MAX];
-	int above = -1, fd;
+	int fd;
 
 	memcpy(part, path, len);
 	part[len] = '\0';
-	fd = open_folder(root, part, resolve);
+	fd = open_folder(place->root, part, resolve);
 	if (fd != -ENOENT)
 		return fd;
 	for (size_t i = 0, from = 0; i <= len; i++) {
 		if (i < len && part[i] != '/')
 			continue;
 		part[i] = '\0';
-		above = from == 0 ? open_folder(root, ".", resolve) : fd;
-		if (mkdirat(above, part + from, FOLDER_MODE) < 0 && errno != EEXIST)
-			fd = -errno;
-		else
-			fd = open_folder(root, part, resolve);
-		(void)close(above);
+		fd = make_folder(place, from == 0 ? open_folder(place->root, ".", resolve) : fd,
+			part + from, part, resolve);
 		if (fd < 0 || i == len)
 			return fd;
 		part[i] = '/';
@@ -70,7 +79,7 @@ int unpack_place_above(struct unpack_place *place, const struct unpack_path *pat
 	if (place->folder >= 0 && place->len == len && memcmp(place->path, path->text, len) == 0)
 		return place->folder;
 	unpack_place_forget(place);
-	place->folder = open_or_make(place->root, path->text, len, resolve);
+	place->folder = open_or_make(place, path->text, len, resolve);
 	memcpy(place->path, path->text, len);
 	place->len = len;
 	return place->folder;
@@ -79,7 +88,7 @@ int unpack_place_above(struct unpack_place *place, const struct unpack_path *pat
 int unpack_place_plain(struct unpack_place *place, const struct unpack_path *path)
 {
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-	int fd = open_or_make(place->root, path->text, len_above(path), resolve);
+	int fd = open_or_make(place, path->text, len_above(path), resolve);
 
 	if (fd >= 0)
 		(void)close(fd);

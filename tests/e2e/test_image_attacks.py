@@ -111,6 +111,9 @@ def test_limits_on_bytes_and_entries(cloche, image, base):
 	assert run.code == 125 and 'CLOCHE_IMAGE_MAX' in run.err, run
 	run = image(tar(*(entry(f'f{n}', b'') for n in range(501))), env=limits)
 	assert run.code == 125 and 'more than 500 entries' in run.err, run
+	# Folders above what a path names are made, too.
+	run = image(tar(*(entry(f'{n}/' + 'd/' * 100 + 'f', b'') for n in range(20))), env=limits)
+	assert run.code == 125 and 'more than 500 entries' in run.err, run
 	# What follows the tar's end counts too, though no file is made of it.
 	run = image(base + bytes(100 << 20), env=limits)
 	assert run.code == 125 and 'without its compression' in run.err, run
