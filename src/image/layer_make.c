@@ -20,6 +20,7 @@
 #define PIECE_LEN  (256u << 10)
 #define PIPE_LEN   (1 << 20) /* where the kernel gives that much */
 #define TAR_BLOCK  512
+#define HEADS_LEN  4096 /* of an entry, with its padding */
 #define REPORT_MAX (64u << 20)
 
 struct flow {
@@ -131,14 +132,16 @@ static int pass_on(struct flow *f, const char *p, size_t len, struct err *err)
 /* Padding and heads come on top of what files may take. */
 static int check_len(const struct flow *f, struct err *err)
 {
-	uint64_t most = f->make->limits->bytes + f->make->limits->entries * 4096;
+	const struct unpack_limits *limits = f->make->limits;
+	uint64_t most;
 
-	if (f->bytes <= most)
+	if (__builtin_mul_overflow(limits->entries, HEADS_LEN, &most) ||
+		__builtin_add_overflow(limits->bytes, most, &most) || f->bytes <= most)
 		return 0;
 	return err_set(err, -EFBIG,
 		"it takes more than %llu bytes without its compression: where that is meant, raise "
 		"CLOCHE_IMAGE_MAX",
-		(unsigned long long)f->make->limits->bytes);
+		(unsigned long long)limits->bytes);
 }
 
 /* umoci and others leave out zeros at the end: those that fill the last block, and the two blocks of the end mark. They

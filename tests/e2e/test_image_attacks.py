@@ -114,6 +114,9 @@ def test_limits_on_bytes_and_entries(cloche, image, base):
 	# Folders above what a path names are made, too.
 	run = image(tar(*(entry(f'{n}/' + 'd/' * 100 + 'f', b'') for n in range(20))), env=limits)
 	assert run.code == 125 and 'more than 500 entries' in run.err, run
+	# Heads are no files, and a limit that is as good as none is one.
+	heads = tar(*(entry(f'f{n}', b'', pax_headers={'comment': 'c' * 500_000}) for n in range(70)))
+	assert image(base, heads, env={**limits, 'CLOCHE_IMAGE_MAX_ENTRIES': str(1 << 52)}).code == 0
 	# What follows the tar's end counts too, though no file is made of it.
 	run = image(base + bytes(100 << 20), env=limits)
 	assert run.code == 125 and 'without its compression' in run.err, run
