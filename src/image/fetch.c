@@ -96,25 +96,29 @@ static uint64_t measure(int folder_fd)
 	return sum;
 }
 
-/* What it says, to its end; it is ended when we are. */
-static void watch(const struct fetch *f, pid_t pid, int words_fd, struct str *words)
+/* What it says, to its end; it is ended when we are, and where too much comes, which is the answer. */
+static bool watch(const struct fetch *f, pid_t pid, int words_fd, struct str *words)
 {
 	struct pollfd p = {.fd = words_fd, .events = POLLIN};
+	bool is_too_big = false;
 	char piece[1024];
 	ssize_t n = 1;
 
 	while (n > 0) {
 		int ready = poll(&p, 1, STEP_MS);
+		uint64_t len = measure(f->folder_fd);
 
-		if (progress_is_stopped())
+		is_too_big = is_too_big || len > f->bytes_max;
+		if (is_too_big || progress_is_stopped())
 			(void)kill(pid, SIGTERM);
-		progress_show("fetching", measure(f->folder_fd), 0);
+		progress_show("fetching", len, 0);
 		if (ready <= 0)
 			continue;
 		n = read(words_fd, piece, sizeof(piece));
 		if (n > 0 && words->len < WORDS_MAX)
 			str_add(words, piece, (size_t)n);
 	}
+	return is_too_big;
 }
 
 /* Its last line, which is where it says what went wrong. */
@@ -136,13 +140,18 @@ static bool is_file_here(const char *place)
 	return strncmp(place, "docker://", strlen("docker://")) == 0 && access(name, F_OK) == 0;
 }
 
+static int too_big(const struct fetch *f, struct err *err)
+{
+	return err_set(err, -EFBIG,
+		"it is longer than %llu bytes: where that is meant, raise CLOCHE_IMAGE_MAX",
+		(unsigned long long)f->bytes_max);
+}
+
 static int conclude(const struct fetch *f, int status, const struct str *words, struct err *err)
 {
 	struct slice line = last_line(words);
 	const char *msg;
 
-	if (progress_is_stopped())
-		return err_set(err, -EINTR, "stopped by a signal");
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
@@ -166,6 +175,7 @@ static int conclude(const struct fetch *f, int status, const struct str *words, 
 int fetch_run(const struct fetch *f, struct err *err)
 {
 	scoped_str struct str words = {0};
+	bool is_too_big = false;
 	int pair[2], status = 0;
 	pid_t pid;
 
@@ -176,11 +186,13 @@ int fetch_run(const struct fetch *f, struct err *err)
 		run(f, pair[1]);
 	(void)close(pair[1]);
 	if (pid > 0)
-		watch(f, pid, pair[0], &words);
+		is_too_big = watch(f, pid, pair[0], &words);
 	(void)close(pair[0]);
 	if (pid < 0)
 		return err_set(err, -errno, "start skopeo: %m");
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return conclude(f, status, &words, err);
+	if (progress_is_stopped())
+		return err_set(err, -EINTR, "stopped by a signal");
+	return is_too_big ? too_big(f, err) : conclude(f, status, &words, err);
 }

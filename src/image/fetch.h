@@ -4,6 +4,7 @@
 #ifndef IMAGE_FETCH_H
 #define IMAGE_FETCH_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "util/err.h"
@@ -16,6 +17,7 @@ struct fetch {
 	int folder_fd;
 	uid_t uid;
 	gid_t gid;
+	uint64_t bytes_max; /* of what comes */
 };
 
 int fetch_run(const struct fetch *fetch, struct err *err);

@@ -120,8 +120,10 @@ static int make_of_file(struct work *w, struct err *err)
 
 static int make_of_registry(struct work *w, struct err *err)
 {
-	struct fetch fetch = {
-		.place = w->ref.place, .uid = w->request->uid, .gid = w->request->gid};
+	struct fetch fetch = {.place = w->ref.place,
+		.uid = w->request->uid,
+		.gid = w->request->gid,
+		.bytes_max = w->request->limits.bytes};
 	struct layer_temp temp = LAYER_TEMP_NONE;
 	struct layout layout = {.kind = LAYOUT_SKOPEO, .jail_base = w->store.base};
 	scoped_fd int fd = -1;

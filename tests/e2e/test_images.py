@@ -404,6 +404,18 @@ def test_registry(own_cloche, registry, layout, base):
 	assert len(layers(own_cloche)) == 2
 
 
+def test_registry_that_sends_too_much(own_cloche, tmp_path):
+	programs = tmp_path / 'programs'
+	programs.mkdir()
+	fake = programs / 'skopeo'
+	fake.write_text('#!/bin/sh\nmkdir /var/tmp/image\nhead -c 64M /dev/zero >/var/tmp/image/blob\nexec sleep 5\n')
+	fake.chmod(0o755)
+	done = own_cloche.call('run', '--image', 'registry.example/big', '--', '/bin/true',
+		env={'PATH': f'{programs}:/usr/bin:/bin', 'CLOCHE_IMAGE_MAX': '16M'})
+	assert done.code == 125 and 'raise CLOCHE_IMAGE_MAX' in done.err, done
+	assert layers(own_cloche) == []
+
+
 def child_of(process):
 	"""The one that unpacks; asked from where it is cheap, since it will not wait."""
 	return int(wait_for(pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text, 'its child').split()[0])
