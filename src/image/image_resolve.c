@@ -225,6 +225,15 @@ static void write_note(const struct whiteout_counts *counts, struct str *ret_not
 			counts->n_xattrs, counts->n_xattrs == 1 ? "" : "s");
 }
 
+/* Whether what its name was resolved to before holds as long as its identity does. In a folder as docker packs it, files
+ * may change under the names that manifest.json has for them. */
+static bool may_be_known(const struct work *w, enum layout_kind kind)
+{
+	if (w->ref.kind == REFERENCE_REGISTRY)
+		return !w->request->is_anew;
+	return kind != LAYOUT_DOCKER;
+}
+
 static int resolve(struct work *w, struct str *ret_json, struct str *ret_note, struct err *err)
 {
 	struct image_file_key key = {
@@ -238,8 +247,7 @@ static int resolve(struct work *w, struct str *ret_json, struct str *ret_note, s
 		return r;
 	key.source = w->source;
 	key.identity = w->identity;
-	if (!(w->request->is_anew && w->ref.kind == REFERENCE_REGISTRY) &&
-		image_file_find(&key, &w->store, ret_json))
+	if (may_be_known(w, kind) && image_file_find(&key, &w->store, ret_json))
 		return 0;
 	r = make(w, kind, err);
 	if (r < 0)

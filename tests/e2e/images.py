@@ -136,6 +136,18 @@ class Layout:
 		(self.path / 'index.json').write_text(json.dumps({'schemaVersion': 2, 'mediaType': INDEX, 'manifests': self.manifests}))
 
 
+def docker_folder(path, *tars, config=None):
+	"""The same unpacked, under names that say nothing of what is in the files."""
+	path.mkdir(exist_ok=True)
+	layers = [f'layer{n}.tar' for n in range(len(tars))]
+	for name, data in zip(layers, tars):
+		(path / name).write_bytes(data)
+	(path / 'config.json').write_text(json.dumps({'os': 'linux', 'architecture': ARCH, 'config': config or {},
+		'rootfs': {'type': 'layers', 'diff_ids': [sha(data) for data in tars]}}))
+	(path / 'manifest.json').write_text(json.dumps([{'Config': 'config.json', 'RepoTags': None, 'Layers': layers}]))
+	return path
+
+
 def docker_archive(path, *tars, config=None, tag='box:1'):
 	"""What `docker save` wrote for years: a folder for each layer, one of them a link to another."""
 	about = json.dumps({'os': 'linux', 'architecture': ARCH, 'config': config or {},

@@ -19,7 +19,7 @@ import time
 import pytest
 
 from harness import kill_and_wait, local_deb, small_root, wait_for
-from images import ARCH, Layout, big_tar, docker_archive, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
+from images import ARCH, Layout, big_tar, docker_archive, docker_folder, entry, folder, hard_link, link, members_alone, sha, tar, tar_of
 
 PROGRAMS = [f'/usr/bin/{name}' for name in ('sh', 'cat', 'ls', 'find', 'stat', 'env', 'id', 'readlink', 'touch', 'rm', 'mkdir')]
 OLD = {'CLOCHE_OLD_OVERLAY': '1'}
@@ -239,6 +239,13 @@ def test_umoci_layout_docker_archive_and_oci_archive(own_cloche, tmp_path, base)
 def test_docker_archive_whose_layers_are_links(cloche, tmp_path, base):
 	file = docker_archive(tmp_path / 'saved.tar', base, tar(*LOWER), config={'Cmd': ['cat', '/data/kept']})
 	assert cloche.run(options=('--image', f'docker-archive:{file}:box:1'.replace(':box:1', ':1'))).out == 'kept'
+
+
+def test_folder_of_docker_is_read_anew(cloche, tmp_path, base):
+	"""Its manifest.json stays the same where its files change."""
+	for word in ('one', 'two'):
+		saved = docker_folder(tmp_path / 'saved', base, tar(entry('word', word.encode())), config={'Cmd': ['cat', '/word']})
+		assert cloche.run(options=('--image', str(saved))).out == word
 
 
 CONFIG = {'Env': ['PATH=/own:/usr/bin', 'GREETING=hello', 'SHARED=image', 'TERM=weird', 'IS_SANDBOX=no'], 'WorkingDir': 'srv/app',
