@@ -210,6 +210,10 @@ static int find_oci(const struct layout *layout, const char *tag, struct image *
 	char digest[DIGEST_HEX_SIZE];
 	int r = layout_read_top(layout, &json, err);
 
+	if (r == 0 && layout->kind == LAYOUT_SKOPEO && tag)
+		return err_set(err, -ENOENT,
+			"it holds one image, which has no name: leave out what is behind the "
+			"colon");
 	if (r == 0 && layout->kind == LAYOUT_OCI)
 		r = find_manifest(layout, tag, image, &json, err);
 	if (r == 0 && layout->kind == LAYOUT_SKOPEO) {

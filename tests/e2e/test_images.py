@@ -248,6 +248,18 @@ def test_folder_of_docker_is_read_anew(cloche, tmp_path, base):
 		assert cloche.run(options=('--image', str(saved))).out == word
 
 
+def test_folder_of_skopeo_has_no_names(cloche, tmp_path, layout, base):
+	"""What its transport dir: makes."""
+	layout.add(layout.image(base, config={'Cmd': ['/bin/sh', '-c', 'echo started']}))
+	fetched = tmp_path / 'fetched'
+	shutil.copytree(layout.path / 'blobs' / 'sha256', fetched)
+	(fetched / 'version').write_text('Directory Transport Version: 1.1\n')
+	shutil.copy(layout.blob_path(layout.manifests[0]['digest']), fetched / 'manifest.json')
+	assert cloche.run(options=('--image', str(fetched))).out == 'started\n'
+	done = cloche.call('run', '--image', f'{fetched}:v2', '--', '/bin/true')
+	assert done.code == 125 and 'leave out what is behind the colon' in done.err, done
+
+
 CONFIG = {'Env': ['PATH=/own:/usr/bin', 'GREETING=hello', 'SHARED=image', 'TERM=weird', 'IS_SANDBOX=no'], 'WorkingDir': 'srv/app',
 	'User': 'ana:crew', 'Entrypoint': ['/bin/sh', '-c', 'echo "$0" "$@"'], 'Cmd': ['a', 'b c'], 'Labels': {'org.example.what': 'a box'}}
 
