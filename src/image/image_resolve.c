@@ -25,6 +25,7 @@ struct work {
 	int fd;         /* of a path */
 	struct stat st; /* of it */
 	char *source, *identity;
+	char top[DIGEST_HEX_SIZE]; /* of a folder: what identity is about */
 	struct image image;
 	struct whiteout_counts counts;
 };
@@ -62,7 +63,8 @@ static int make_image(struct work *w, const struct layout *layout, struct err *e
 
 static int make_of_folder(struct work *w, enum layout_kind kind, struct err *err)
 {
-	const struct layout layout = {.dir_fd = w->fd, .kind = kind, .jail_base = w->store.base};
+	const struct layout layout = {
+		.dir_fd = w->fd, .kind = kind, .jail_base = w->store.base, .top = w->top};
 
 	return make_image(w, &layout, err);
 }
@@ -152,7 +154,6 @@ static int identify_folder(struct work *w, enum layout_kind *ret_kind, struct er
 {
 	struct layout layout = {.dir_fd = w->fd, .kind = layout_look(w->fd)};
 	scoped_str struct str top = {0};
-	char digest[DIGEST_HEX_SIZE];
 	int r;
 
 	*ret_kind = layout.kind;
@@ -164,8 +165,8 @@ static int identify_folder(struct work *w, enum layout_kind *ret_kind, struct er
 	r = layout_read_top(&layout, &top, err);
 	if (r < 0)
 		return r;
-	digest_of(top.p ? top.p : "", top.len, digest);
-	w->identity = mem_printf("index sha256:%s", digest);
+	digest_of(top.p ? top.p : "", top.len, w->top);
+	w->identity = mem_printf("index sha256:%s", w->top);
 	return 0;
 }
 

@@ -157,8 +157,16 @@ static int ask(const struct layout *layout, enum document_kind kind, const struc
 
 int layout_read_top(const struct layout *layout, struct str *out, struct err *err)
 {
-	return read_file(
-		layout, layout->kind == LAYOUT_OCI ? "index.json" : "manifest.json", out, err);
+	const char *name = layout->kind == LAYOUT_OCI ? "index.json" : "manifest.json";
+	char digest[DIGEST_HEX_SIZE];
+	int r = read_file(layout, name, out, err);
+
+	if (r < 0 || !layout->top)
+		return r;
+	digest_of(out->p ? out->p : "", out->len, digest);
+	return strcmp(digest, layout->top) == 0
+	               ? 0
+	               : err_set(err, -EBADMSG, "its %s was changed while it was read", name);
 }
 
 /* The one entry of an index that was chosen. */

@@ -22,6 +22,7 @@ struct layout {
 	int dir_fd; /* borrowed */
 	enum layout_kind kind;
 	uint32_t jail_base; /* ids for the children that read documents */
+	const char *top;    /* digest that its top document must have; NULL: any */
 };
 
 /* What lies there. */

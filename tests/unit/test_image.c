@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure parts of src/image: names, documents, what children tell. */
+/* The parts of src/image that need no root: names, documents, what children tell. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "image/document.h"
 #include "image/image.h"
 #include "image/inflate.h"
+#include "image/layout.h"
 #include "image/parcel.h"
 #include "image/reference.h"
 #include "image/unpack_internal.h"
 #include "image/whiteout.h"
+#include "util/fdio.h"
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
 #define A64        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -259,6 +263,29 @@ static void test_answers_of_children(void **state)
 	image_done(&image);
 }
 
+/* What was looked up by the one digest must not be kept for what another one leads to. */
+static void test_top_is_the_one_that_was_looked_up(void **state)
+{
+	char dir[] = "/tmp/cloche-test-layout-XXXXXX";
+	struct layout layout = {.kind = LAYOUT_OCI, .top = A64};
+	scoped_str struct str top = {0};
+	char digest[DIGEST_HEX_SIZE];
+	struct err err = {0};
+
+	assert_non_null(mkdtemp(dir));
+	layout.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(fdio_replace(layout.dir_fd, "index.json", "{}", 2, 0600), 0);
+	assert_int_equal(layout_read_top(&layout, &top, &err), -EBADMSG);
+	assert_string_equal(err.msg, "its index.json was changed while it was read");
+	digest_of("{}", 2, digest);
+	layout.top = digest;
+	str_reset(&top);
+	assert_int_equal(layout_read_top(&layout, &top, &err), 0);
+	assert_int_equal(unlinkat(layout.dir_fd, "index.json", 0), 0);
+	assert_int_equal(close(layout.dir_fd), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_compression_is_told_by_its_beginning(void **state)
 {
 	assert_true(inflate_is_packed((const unsigned char *)"\x1f\x8b\x08", 3));
@@ -278,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_manifest_and_config),
 		cmocka_unit_test(test_answers_of_children),
+		cmocka_unit_test(test_top_is_the_one_that_was_looked_up),
 		cmocka_unit_test(test_compression_is_told_by_its_beginning),
 	};
 
