@@ -67,7 +67,6 @@ static int spawn(char *const argv[], int out_fd, pid_t *ret_pid, struct err *err
 	int r;
 
 	fill_env(env);
-
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
 	posix_spawn_file_actions_adddup2(&actions, out_fd, 1);
@@ -121,6 +120,15 @@ static void take_words(struct spec_words *words, const json_t *list)
 		spec_words_add(words, json_string_value(json_array_get(list, i)));
 }
 
+/* As docker: one empty word is none. */
+static void take_entrypoint(struct spec_words *words, const json_t *list)
+{
+	const char *first = json_string_value(json_array_get(list, 0));
+
+	if (json_array_size(list) != 1 || (first && *first))
+		take_words(words, list);
+}
+
 static void take_layers(struct spec *spec, const json_t *image, const struct cli *cli)
 {
 	const json_t *layers = json_object_get(image, "layers");
@@ -153,7 +161,7 @@ static void take_image(
 	take_layers(spec, image, cli);
 	take_words(&spec->image_env, json_object_get(image, "env"));
 	take_words(&spec->image_labels, json_object_get(image, "labels"));
-	take_words(&choice->own_entrypoint, json_object_get(image, "entrypoint"));
+	take_entrypoint(&choice->own_entrypoint, json_object_get(image, "entrypoint"));
 	take_words(&choice->own_cmd, json_object_get(image, "cmd"));
 	spec->image_digest = mem_dup(json_string_value(json_object_get(image, "digest")));
 	if (!spec->workdir && workdir)

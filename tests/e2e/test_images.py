@@ -286,6 +286,12 @@ def test_config_is_honoured(cloche, layout, base):
 	assert done.code == 125 and 'names no command' in done.err
 
 
+def test_entrypoint_of_one_empty_word_is_none(cloche, layout, base):
+	layout.add(layout.image(base, config={'Entrypoint': [''], 'Cmd': ['/bin/sh', '-c', 'echo cmd']}))
+	run = cloche.run(options=('--image', str(layout.path)))
+	assert run.code == 0 and run.out == 'cmd\n', run
+
+
 def test_exec_has_the_image_s_settings_but_no_entrypoint(sandbox, layout, base):
 	layout.add(layout.image(base, config=CONFIG))
 	box = sandbox('--image', str(layout.path))
