@@ -13,7 +13,7 @@
 #define DOCUMENT_DIGEST_LEN 71         /* "sha256:" and 64 hexadecimal digits */
 
 enum document_kind {
-	DOCUMENT_INDEX,    /* an index, or a manifest in its place: DIGEST, SIZE, NESTED */
+	DOCUMENT_INDEX,    /* an index: DIGEST, SIZE, NESTED of one of its images */
 	DOCUMENT_MANIFEST, /* CONFIG, SIZE, then LAYER and SIZE for each */
 	DOCUMENT_CONFIG,   /* DIFF for each layer, and how its program is started */
 	DOCUMENT_DOCKER,   /* manifest.json of `docker save`: CONFIG and LAYERs as paths */

@@ -39,14 +39,13 @@ static const char *platform(const json_t *entry, const char *key)
 }
 
 /* What says nothing of a platform may be for any: its config will tell. */
-static bool fits(const json_t *entry, const struct document_wish *wish, bool by_platform)
+static bool fits(const json_t *entry, const struct document_wish *wish)
 {
 	const char *os = platform(entry, "os"), *arch = platform(entry, "architecture");
 
 	if (wish->tag && !has_tag(entry, wish->tag))
 		return false;
-	return !by_platform || !os || !arch ||
-	       (strcmp(os, "linux") == 0 && strcmp(arch, wish->arch) == 0);
+	return !os || !arch || (strcmp(os, "linux") == 0 && strcmp(arch, wish->arch) == 0);
 }
 
 static void add_name(struct str *names, const char *name)
@@ -116,7 +115,7 @@ static const json_t *only_one(const json_t *list, const struct document_wish *wi
 		const char *digest = json_string_value(json_object_get(entry, "digest"));
 		const char *before = json_string_value(json_object_get(found, "digest"));
 
-		if (!is_image(entry) || !fits(entry, wish, true))
+		if (!is_image(entry) || !fits(entry, wish))
 			continue;
 		if (found && digest && before && strcmp(digest, before) == 0)
 			continue; /* the same one under two names */

@@ -30,8 +30,7 @@ struct work {
 	struct whiteout_counts counts;
 };
 
-static int make_layer(
-	struct work *w, const struct layout *layout, size_t i, int *made, struct err *err)
+static int make_layer(struct work *w, const struct layout *layout, size_t i, struct err *err)
 {
 	const struct image_layer *layer = &w->image.layers[i];
 	scoped_mem char *label = mem_printf("unpacking layer %zu of %zu", i + 1, w->image.n_layers);
@@ -47,17 +46,16 @@ static int make_layer(
 	if (fd < 0)
 		return fd;
 	make.file_fd = fd;
-	*made += 1;
 	return layer_make_named(&make, layer->diff, &w->counts, err);
 }
 
 /* All of an image that lies in a folder. */
 static int make_image(struct work *w, const struct layout *layout, struct err *err)
 {
-	int made = 0, r = layout_read_image(layout, w->ref.tag, &w->image, err);
+	int r = layout_read_image(layout, w->ref.tag, &w->image, err);
 
 	for (size_t i = 0; r == 0 && i < w->image.n_layers; i++)
-		r = make_layer(w, layout, i, &made, err);
+		r = make_layer(w, layout, i, err);
 	return r;
 }
 

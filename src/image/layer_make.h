@@ -27,8 +27,8 @@ struct layer_make {
 int layer_make_fill(const struct layer_make *make, struct layer_temp *temp,
 	char ret_digest[DIGEST_HEX_SIZE], struct whiteout_counts *ret_counts, struct err *err);
 
-/* The layer of that digest: 0 where it is there already or is now; more where things were left out. diff: 64 hexadecimal
- * digits. ret_counts is added to. */
+/* The layer of that digest: 0 where it is there already or is now. diff: 64 hexadecimal digits. ret_counts: what was left
+ * out is added to it. */
 int layer_make_named(const struct layer_make *make, const char *diff,
 	struct whiteout_counts *ret_counts, struct err *err);
 
