@@ -38,10 +38,14 @@ static int make_layer(struct work *w, const struct layout *layout, size_t i, str
 		.store = &w->store, .limits = &w->request->limits, .label = label};
 	char name[LAYER_MAKE_NAME_SIZE];
 	scoped_fd int fd = -1;
+	int r;
 
 	layer_make_name(layer->diff, name);
 	if (layer_store_has(&w->store, name))
 		return 0;
+	r = layer_make_check_len(make.limits, layer->size, err);
+	if (r < 0)
+		return r;
 	fd = layout_open_layer(layout, &w->image, i, err);
 	if (fd < 0)
 		return fd;

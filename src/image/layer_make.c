@@ -129,14 +129,12 @@ static int pass_on(struct flow *f, const char *p, size_t len, struct err *err)
 	return 0;
 }
 
-/* Padding and heads come on top of what files may take. */
-static int check_len(const struct flow *f, struct err *err)
+int layer_make_check_len(const struct unpack_limits *limits, uint64_t len, struct err *err)
 {
-	const struct unpack_limits *limits = f->make->limits;
 	uint64_t most;
 
 	if (__builtin_mul_overflow(limits->entries, HEADS_LEN, &most) ||
-		__builtin_add_overflow(limits->bytes, most, &most) || f->bytes <= most)
+		__builtin_add_overflow(limits->bytes, most, &most) || len <= most)
 		return 0;
 	return err_set(err, -EFBIG,
 		"it takes more than %llu bytes without its compression: where that is meant, raise "
@@ -174,7 +172,7 @@ static int pump(struct flow *f, struct err *err)
 		digest_add(&f->digest, piece, (size_t)n);
 		f->bytes += (uint64_t)n;
 		progress_show(f->make->label, at < 0 ? 0 : (uint64_t)at, f->file_len);
-		r = check_len(f, err);
+		r = layer_make_check_len(f->make->limits, f->bytes, err);
 		if (r == 0)
 			r = pass_on(f, piece, (size_t)n, err);
 	}

@@ -32,6 +32,10 @@ int layer_make_fill(const struct layer_make *make, struct layer_temp *temp,
 int layer_make_named(const struct layer_make *make, const char *diff,
 	struct whiteout_counts *ret_counts, struct err *err);
 
+/* -EFBIG where a tar, compressed or not, is longer than the limits let one be: heads and padding come on top of what files
+ * may take. */
+int layer_make_check_len(const struct unpack_limits *limits, uint64_t len, struct err *err);
+
 /* "sha256-..." of a digest, as layers are named. */
 #define LAYER_MAKE_NAME_SIZE (DIGEST_HEX_SIZE + 7)
 void layer_make_name(const char *diff, char ret_name[LAYER_MAKE_NAME_SIZE]);

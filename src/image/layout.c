@@ -282,10 +282,10 @@ static int check_blob(int fd, const struct image_layer *layer, struct err *err)
 	char got[DIGEST_HEX_SIZE];
 	struct digest digest;
 	uint64_t len = 0;
-	ssize_t n;
+	ssize_t n = 0;
 
 	digest_init(&digest);
-	while ((n = read(fd, piece, PIECE_LEN)) > 0) {
+	while (len <= layer->size && (n = read(fd, piece, PIECE_LEN)) > 0) {
 		digest_add(&digest, piece, (size_t)n);
 		len += (uint64_t)n;
 		if (progress_is_stopped())

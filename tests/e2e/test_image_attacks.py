@@ -170,6 +170,20 @@ def test_what_has_another_digest_is_refused(cloche, tmp_path, base, what):
 	assert half_made(cloche) == []
 
 
+@pytest.mark.parametrize('claimed, says', [(None, 'has not the length'), (8 << 40, 'raise CLOCHE_IMAGE_MAX')])
+def test_endless_layer_is_not_read(cloche, tmp_path, base, claimed, says):
+	"""A hole that takes no room would take hours to hash."""
+	layout = Layout(tmp_path / 'layout')
+	descriptor = layout.image(base + tar(entry('never-unpacked', b'')))
+	manifest = json.loads(layout.blob_path(descriptor['digest']).read_text())
+	os.truncate(layout.blob_path(manifest['layers'][0]['digest']), 8 << 40)
+	if claimed:
+		manifest['layers'][0]['size'] = claimed
+	layout.add(layout.document(manifest, descriptor['mediaType']))
+	done = cloche.call('run', '--image', str(layout.path), '--', '/bin/true')
+	assert done.code == 125 and says in done.err, done
+
+
 @pytest.mark.parametrize('data, says', [
 	(b'', 'is not JSON'), (b'[]', 'no list of images'), (b'{"manifests": 7}', 'no list of images'),
 	(b'{"manifests": [' + b'[' * 3000, 'is not JSON'), (b'{"a": 1, "a": 2}', 'is not JSON'),
