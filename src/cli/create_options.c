@@ -249,16 +249,6 @@ static int check_net(const struct spec *spec, struct err *err)
 	return spec->network.net == SPEC_NET_NONE ? 0 : program_find("cloche-gateway", &path, err);
 }
 
-/* The program that the image starts, for whoever knows it by name. */
-static const char *program_of(const struct create_options *o)
-{
-	const struct spec_words *entrypoint = &o->image.own_entrypoint, *cmd = &o->image.own_cmd;
-
-	if (o->program)
-		return o->program;
-	return entrypoint->n ? entrypoint->items[0] : cmd->n ? cmd->items[0] : NULL;
-}
-
 int create_options_shape(struct create_options *o, const struct cli *cli, struct err *err)
 {
 	int r = cli_need_root(err);
@@ -273,7 +263,7 @@ int create_options_shape(struct create_options *o, const struct cli *cli, struct
 	if (r < 0)
 		return r;
 	spec_network_settle(&o->spec->network);
-	r = agent_profile_apply(o->spec, o->agent, program_of(o), cli, err);
+	r = agent_profile_apply(o->spec, o->agent, o->program, cli, err);
 	return r < 0 ? r : network_sets_open(&o->spec->network, cli, err);
 }
 

@@ -11,7 +11,7 @@
 struct create_options {
 	struct spec *spec;
 	const char *agent;   /* --agent, borrowed; NULL: by program */
-	const char *program; /* run: what will be started, borrowed; NULL: what the image says */
+	const char *program; /* run: the caller's own word for what is started, borrowed */
 	struct image_choice image;
 	struct spec_words secret_files; /* --secret-file, as written */
 	size_t n_early_mounts; /* mounts that came from --spec: their paths are not resolved yet */

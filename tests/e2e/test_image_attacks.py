@@ -316,3 +316,17 @@ def test_who_reads_images_knows_no_secret(cloche, tmp_path, base):
 	process.communicate(timeout=60)
 	assert 'PATH' in names and not names - {'PATH', 'HOME', 'TERM', 'CLOCHE_STATE', 'CLOCHE_RUN', 'ASAN_OPTIONS', 'UBSAN_OPTIONS',
 		'LSAN_OPTIONS'}, names
+
+
+def test_name_of_its_program_gets_an_image_nothing(cloche, tmp_path, base):
+	"""A profile hands over folders and keys: who asks for it is the caller, not what the image calls its entrypoint."""
+	(tmp_path / 'home' / '.claude').mkdir(parents=True)
+	(tmp_path / 'home' / '.claude' / 'login').write_text('token')
+	env = {'HOME': str(tmp_path / 'home'), 'ANTHROPIC_API_KEY': 'sesame-sesame-sesame'}
+	layout = Layout(tmp_path / 'layout')
+	layout.add(layout.image(base, tar(link('usr/bin/claude', 'sh')), config={'Entrypoint': ['/usr/bin/claude'],
+		'Cmd': ['-c', 'echo "$ANTHROPIC_API_KEY"; cat ~/.claude/login']}))
+	run = cloche.run(options=('--image', str(layout.path)), env=env)
+	assert run.out == '\n' and run.code == 1, run
+	run = cloche.run(options=('--image', str(layout.path), '--agent', 'claude'), env=env)
+	assert run.out.endswith('\ntoken') and len(run.out) > len('\ntoken'), run
