@@ -14,6 +14,7 @@
 #include "cli/records.h"
 #include "control/client.h"
 #include "launcher/ledger.h"
+#include "launcher/mend.h"
 #include "manifest/apply_plan.h"
 #include "manifest/apply_tidy.h"
 #include "manifest/discard.h"
@@ -30,12 +31,21 @@ static bool is_alive(const struct cli *cli, const char *id)
 	return client_connect(cli->state_dir, id, &client, NULL) == 0;
 }
 
+/* Its record gets what it changed before any of that goes. */
+static int mend_killed(const struct cli *cli, const char *id, struct err *err)
+{
+	scoped_mem char *folder = mem_printf("%s/sandboxes/%s", cli->state_dir, id);
+	int r = access(folder, F_OK) < 0 ? 0 : mend_sandbox(cli->state_dir, cli->run_dir, id, err);
+
+	return r < 0 ? r : 0;
+}
+
 int pending_lock(const char *dir, int *ret_fd, struct err *err)
 {
 	scoped_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		return err_set(err, -errno, "open '%s': %m", dir);
+		return err_set(err, -errno, "open '%s': %m", dir); /* -ENOENT: settled */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EBUSY, "another apply or discard of it is at work: try again");
 	*ret_fd = take_fd(&fd);
@@ -63,6 +73,8 @@ static int read_set(struct pending *pending, const char *dir, bool to_write, str
 
 	if (r == 0)
 		r = change_set_open(dir, &pending->set, err);
+	if (r == -ENOENT)
+		return 0; /* it was settled meanwhile */
 	if (r == 0 && to_write)
 		apply_tidy(pending->set);
 	if (r == 0)
@@ -89,6 +101,10 @@ int pending_open(const struct cli *cli, const char *name, bool to_write, struct 
 		return err_set(err, -EPERM, "this writes to the host's folders: run it with sudo");
 	dir = mem_printf("%s/changes/%s", cli->state_dir, ret->id);
 	ret->is_live = is_alive(cli, ret->id);
+	if (to_write && !ret->is_live)
+		r = mend_killed(cli, ret->id, err);
+	if (r < 0)
+		return r;
 	ret->stays = ret->is_live || at_rest_is(cli, ret->id);
 	if (geteuid() != 0 || access(dir, F_OK) < 0)
 		return 0;

@@ -180,6 +180,17 @@ static int take_all(struct job *job, char **args, size_t n_args, struct err *err
 	return r < 0 ? r : cli_print(&job->out, err);
 }
 
+static int take_none(struct job *job, struct err *err)
+{
+	if (job->cli->json)
+		str_puts(&job->out, "[]\n");
+	if (!job->cli->quiet)
+		log_warn("nothing of it is pending, and its own root is gone: what changed is told "
+			 "by `cloche changes %s`",
+			job->pending.id);
+	return cli_print(&job->out, err);
+}
+
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	const struct diff_options *o = options;
@@ -190,12 +201,9 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		r = pending_open(cli, args[0], false, &job.pending, err);
 	else
 		return r;
-	if (r == 0 && !job.pending.set)
-		r = err_set(err, -ENOENT,
-			"nothing of it is pending: what changed is told by `cloche changes %s`",
-			job.pending.id);
 	if (r == 0)
-		r = take_all(&job, args + 1, n_args - 1, err);
+		r = job.pending.set ? take_all(&job, args + 1, n_args - 1, err)
+		                    : take_none(&job, err);
 	pending_done(&job.pending);
 	str_done(&job.out);
 	return r < 0 ? r : o->exit_code && job.n > 0 ? CLI_NO : 0;

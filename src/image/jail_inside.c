@@ -53,6 +53,7 @@ static int arrange(const struct jail *jail, int go_fd, int report_fd)
 		if (from[i] < 0 && i != AT_ROOT)
 			return -errno;
 	}
+	(void)close(AT_ROOT); /* may be an end of our own pipes, which then would not break */
 	for (int i = 0; i < AT_END; i++)
 		if (from[i] >= 0 && dup2(from[i], i) < 0)
 			return -errno;

@@ -91,17 +91,18 @@ void record_files_enter(
 	(void)record_journal_line_end(&record->log, 0); /* nobody follows these lines */
 }
 
-static void walk_folder(
+static int walk_folder(
 	DIR *dir, const char *folder, void (*on_path)(void *ctx, const char *path), void *ctx)
 {
 	struct dirent *e;
 
-	for (unsigned n = 0; n < WALK_MAX && (e = readdir(dir)); n++) {
+	for (unsigned n = 0; n < WALK_MAX && (errno = 0, e = readdir(dir)); n++) {
 		scoped_mem char *path = mem_printf("%s/%s", folder, e->d_name);
 
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			on_path(ctx, path);
 	}
+	return e ? 0 : -errno;
 }
 
 int record_files_walk(int dirfd, void (*on_path)(void *ctx, const char *path), void *ctx)
@@ -109,6 +110,7 @@ int record_files_walk(int dirfd, void (*on_path)(void *ctx, const char *path), v
 	for (size_t i = 0; i < N_FOLDERS; i++) {
 		scoped_fd int fd = open_folder(dirfd, folders[i]);
 		DIR *dir;
+		int r;
 
 		if (fd == -ENOENT)
 			continue;
@@ -116,8 +118,10 @@ int record_files_walk(int dirfd, void (*on_path)(void *ctx, const char *path), v
 		if (!dir)
 			return fd < 0 ? fd : -errno;
 		(void)take_fd(&fd); /* dir's now */
-		walk_folder(dir, folders[i], on_path, ctx);
+		r = walk_folder(dir, folders[i], on_path, ctx);
 		closedir(dir);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }

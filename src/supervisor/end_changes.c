@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/end_changes.h"
 
+#include <stdio.h>
+
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
 #include "manifest/changes_json.h"
 #include "manifest/changes_rw.h"
 #include "supervisor/rw_before.h"
+#include "util/mem.h"
+
+static bool is_settled(const struct changes_list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->roots[i]->cow && (list->roots[i]->n_items > 0 || list->roots[i]->unread))
+			return false;
+	return true;
+}
 
 int end_changes_put(struct record *record, const char *changes_dir,
-	const struct changes_rw_options *rw, struct err *err)
+	const struct changes_rw_options *rw, bool *ret_is_settled, struct err *err)
 {
 	scoped(change_set) struct change_set *set = NULL;
 	struct changes_list list = {0};
 	scoped_str struct str text = {0};
 	int r = change_set_open(changes_dir, &set, err);
 
+	*ret_is_settled = false;
 	if (r < 0)
 		return r;
 	r = changes_read_all(set, &list, err);
@@ -26,6 +38,7 @@ int end_changes_put(struct record *record, const char *changes_dir,
 		r = record_put_changes(record, str_slice(&text));
 		if (r < 0)
 			r = err_set(err, r, "keep the list of changes: %m");
+		*ret_is_settled = r == 0 && is_settled(&list);
 	}
 	changes_list_done(&list);
 	return r;
@@ -37,9 +50,17 @@ void end_changes_save(struct supervisor *sup)
 	struct event ev = {.kind = EVENT_SANDBOX_ERROR};
 	struct err err = {0};
 
-	if (end_changes_put(sup->record, sup->changes_dir, &rw, &err) == 0)
+	if (end_changes_put(sup->record, sup->changes_dir, &rw, &sup->is_settled, &err) == 0)
 		return;
 	(void)err_wrap(&err, 0, "what was changed is not known");
 	event_set_text(&ev, reason, err.msg);
 	recorder_emit_now(sup->recorder, &ev);
+}
+
+void end_changes_drop(const char *state_dir, const char *id)
+{
+	scoped_mem char *from = mem_printf("%s/changes/%s", state_dir, id);
+	scoped_mem char *to = mem_printf("%s/sandboxes/%s/changes", state_dir, id);
+
+	(void)rename(from, to); /* else the next discard takes it away */
 }

@@ -10,8 +10,12 @@
 /* Writes changes/end.json into the record. Where that cannot be done the record says so: the summary must not
  * claim that nothing changed. */
 void end_changes_save(struct supervisor *sup);
-/* The same for a record that is closed without its supervisor. */
+/* is_settled, here and below: nothing waits to be applied or discarded, so that nobody needs the change set. */
+/* The same for a record that is closed without its supervisor. -EEXIST: it has one, and keeps it. */
 int end_changes_put(struct record *record, const char *changes_dir,
-	const struct changes_rw_options *rw, struct err *err);
+	const struct changes_rw_options *rw, bool *ret_is_settled, struct err *err);
+
+/* Takes the change set away at once: with the sandbox's folder, into which it is moved. */
+void end_changes_drop(const char *state_dir, const char *id);
 
 #endif

@@ -28,6 +28,7 @@ struct salvage {
 	int64_t last_guest_ns;
 	bool has_stopped;   /* in the record */
 	bool has_suspended; /* as the last that became of it */
+	bool is_settled;    /* nothing waits to be applied */
 };
 
 static void emit(struct event_sink *sink, struct event *ev)
@@ -133,16 +134,23 @@ static void say_suspended(struct salvage *salvage)
 			"Cloche was killed while it suspended or resumed it");
 }
 
-/* `cloche rm` of one that rested. What it changed is read while its layers are there. */
-static void say_removed(struct salvage *salvage, const char *changes_dir)
+/* What is in the uppers and the folders when nothing runs any more. */
+static void put_changes(struct salvage *salvage, const char *changes_dir)
 {
 	static const struct changes_rw_options nobody_watched;
 	struct err err = {0};
+	int r = end_changes_put(
+		salvage->record, changes_dir, &nobody_watched, &salvage->is_settled, &err);
 
-	if (end_changes_put(salvage->record, changes_dir, &nobody_watched, &err) < 0) {
-		(void)err_wrap(&err, 0, "what was changed is not known");
-		say(salvage, EVENT_SANDBOX_ERROR, err.msg);
-	}
+	if (r == 0 || r == -EEXIST)
+		return;
+	(void)err_wrap(&err, 0, "what was changed is not known");
+	say(salvage, EVENT_SANDBOX_ERROR, err.msg);
+}
+
+/* `cloche rm` of one that rested. */
+static void say_removed(struct salvage *salvage)
+{
 	say(salvage, EVENT_SANDBOX_STOPPED, "removed while it was suspended");
 	say(salvage, EVENT_SANDBOX_REMOVED, NULL);
 }
@@ -154,10 +162,13 @@ static void say_end(struct salvage *salvage, enum record_end end, const char *ch
 		say_suspended(salvage);
 		return;
 	case RECORD_FINAL:
-		say_removed(salvage, changes_dir);
+		put_changes(salvage, changes_dir);
+		say_removed(salvage);
 		return;
 	case RECORD_OPEN:
 	case RECORD_CUT:
+		if (!salvage->has_stopped)
+			put_changes(salvage, changes_dir);
 		say_cut(salvage);
 		return;
 	}
@@ -180,8 +191,9 @@ static bool is_beyond_mending(int r)
 	       r == -EISDIR || r == -ENXIO;
 }
 
+/* rests: its files stay, for forks of it. */
 static int mend_record(const struct salvage_config *config, const char *record_dir,
-	enum record_end end, struct err *err)
+	enum record_end end, bool rests, struct err *err)
 {
 	scoped_mem char *changes_dir = mem_printf("%s/changes/%s", config->state_dir, config->id);
 	struct salvage salvage = {.sink.emit = emit};
@@ -207,6 +219,8 @@ static int mend_record(const struct salvage_config *config, const char *record_d
 	if (r == 0)
 		r = seal_request(config->seal_fd, salvage.record, config->id, end);
 	record_free(salvage.record);
+	if (r == 0 && salvage.is_settled && !rests)
+		end_changes_drop(config->state_dir, config->id);
 	return r < 0 && r != -ENOTCONN ? err_set(err, r, "close the record of %s: %m", config->id)
 	                               : 0;
 }
@@ -232,7 +246,8 @@ static int mend_resting(const struct salvage_config *config, const struct rest *
 		return err_set(err, -EBUSY, "sandbox %s rests in order", config->id);
 	sandbox_clean_running(config->id);
 	/* Its files are kept before its record is closed: a kill may have come between the two. */
-	r = mend_record(config, record_dir, rest->is_over ? RECORD_CUT : RECORD_SUSPENDED, err);
+	r = mend_record(
+		config, record_dir, rest->is_over ? RECORD_CUT : RECORD_SUSPENDED, true, err);
 	if (r == 0 && !rest->is_over)
 		resting_settle(dir);
 	return r;
@@ -248,11 +263,11 @@ static int mend_folder(const struct salvage_config *config, const char *dir, con
 		return r; /* its files are not to be thrown away for that */
 	if (rest && !rest->is_wanted_gone)
 		return mend_resting(config, rest, dir, record_dir, err);
-	r = rest ? mend_record(config, record_dir, RECORD_FINAL, err) : 0;
+	sandbox_clean_running(config->id);
+	/* While its layers are there: the record has what it changed in its own root. */
+	r = mend_record(config, record_dir, rest ? RECORD_FINAL : RECORD_CUT, false, err);
 	if (r == 0)
 		r = sandbox_clean(config->id, config->state_dir, dir, err);
-	if (r == 0 && !rest)
-		r = mend_record(config, record_dir, RECORD_CUT, err);
 	if (r < 0)
 		return r;
 	r = path_remove_all(AT_FDCWD, dir);

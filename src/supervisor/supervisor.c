@@ -503,6 +503,8 @@ static void clear(struct supervisor *sup, bool was_made, bool is_sealed)
 		return;
 	if (!was_made && !sup->before)
 		forget_all(sup);
+	if (is_sealed && sup->is_settled)
+		end_changes_drop(sup->state_dir, sup->id);
 	if (is_sealed)
 		trash_remove(sup->state_dir, sup->dir, sup->id);
 }

@@ -29,6 +29,7 @@ struct supervisor {
 	char *dir;         /* <state>/sandboxes/<id> */
 	char *record_dir;  /* <state>/records/<id> */
 	char *changes_dir; /* <state>/changes/<id> */
+	bool is_settled;   /* nothing in it waits to be applied or discarded */
 	struct spec *spec;
 	struct loop *loop;
 	struct sandbox *sandbox;

@@ -238,13 +238,39 @@ def test_view_of_the_host_that_was_just_made_is_no_change_of_the_hosts(tmp_path,
 	fresh.check_clean()
 
 
-def test_changes_that_were_never_listed_are_not_called_none(own_cloche):
-	box = own_cloche.create('-m', f'{own_cloche.cwd}:{WORK}:cow')
-	assert box.sh('echo new > new').code == 0
+def change_sets(cloche):
+	folder = cloche.state / 'changes'
+	return sorted(os.listdir(folder)) if folder.exists() else []
+
+
+@pytest.mark.parametrize('mender', ['gc', 'apply'])
+def test_one_that_is_killed_has_its_changes_in_the_record(own_cloche, mender):
+	(own_cloche.cwd / 'in').mkdir()
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:{WORK}:cow', '-m', f'{own_cloche.cwd}/in:/in:rw')
+	assert box.sh('echo new > new; echo s > /etc/s; echo s > /in/s').code == 0
 	kill_and_wait(box.supervisor()[0])
-	assert own_cloche.call('apply', box.id).code == 0 and own_cloche.call('gc').code == 0
-	done = own_cloche.call('changes', '--json', box.id)
-	assert (done.code, done.out) == (125, '') and 'not in its record' in done.err
+	assert own_cloche.call(mender, *([box.id] if mender == 'apply' else [])).code == 0
+	assert own_cloche.call('gc').code == 0
+	parts = {part['root']: [entry['path'] for entry in part['added']] for part in json.loads(own_cloche.call('changes', '--json', box.id).out)}
+	assert parts['/etc'] == ['/etc/s'] and parts['/in'] == ['/in/s'] and parts[WORK] == [f'{WORK}/new'], parts
+	assert own_cloche.call('apply', box.id).code == 0
+	assert (own_cloche.cwd / 'new').read_text() == 'new\n'
+	assert change_sets(own_cloche) == []
+	verified = own_cloche.call('verify', box.id)
+	assert verified.code == 0, verified
+
+
+def test_no_change_set_stays_of_one_that_changed_nothing_to_apply(own_cloche):
+	run = own_cloche.sh('cat /etc/passwd; echo s > /etc/s')
+	assert run.code == 0 and change_sets(own_cloche) == []
+	assert {part['root'] for part in run.record.changes() if part['added']} == {'/etc'}
+	assert own_cloche.call('apply', run.record.id).code == 0
+	assert own_cloche.call('discard', run.record.id).code == 0
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:{WORK}:cow')
+	kill_and_wait(box.supervisor()[0])
+	assert own_cloche.call('gc').code == 0 and change_sets(own_cloche) == []
+	run = own_cloche.sh('echo s > file', options=('-w', str(own_cloche.cwd)))
+	assert run.code == 0 and change_sets(own_cloche) == [run.record.id]
 
 
 def test_special_files_are_listed_and_never_opened(cloche, tree):
