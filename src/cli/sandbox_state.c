@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "cli/at_rest.h"
 #include "control/client.h"
 
 static json_t *parse(struct slice text)
@@ -20,7 +21,8 @@ static json_t *ask(const struct cli *cli, const char *id)
 	return client_ask(client, "status", slice_of(""), &answer, NULL) < 0 ? NULL : answer;
 }
 
-static const char *state_of(const struct sandbox_state *s, const struct reader *reader)
+static const char *state_of(
+	const struct cli *cli, const struct sandbox_state *s, const struct reader *reader)
 {
 	const char *told = json_string_value(json_object_get(s->status, "state"));
 
@@ -30,6 +32,8 @@ static const char *state_of(const struct sandbox_state *s, const struct reader *
 		return "running";
 	if (reader_is_suspended(reader))
 		return "suspended";
+	if (at_rest_is(cli, s->entry.id))
+		return "kept";
 	return reader_is_cut(reader) ? "cut" : "ended";
 }
 
@@ -47,7 +51,7 @@ int sandbox_state_read(const struct cli *cli, const struct record_entry *entry,
 		s.status = ask(cli, entry->id);
 	s.meta = parse(reader_meta(reader));
 	s.seal = parse(reader_seal(reader));
-	s.state = state_of(&s, reader);
+	s.state = state_of(cli, &s, reader);
 	*ret_state = s;
 	return 0;
 }

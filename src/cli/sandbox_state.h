@@ -13,7 +13,7 @@ struct sandbox_state {
 	struct record_entry entry;
 	json_t *meta, *seal; /* NULL: none, or not to be read */
 	json_t *status; /* the supervisor's answer; NULL: no supervisor, or none that we may ask */
-	const char *state; /* "running", "paused", "suspended", "ended", "cut" */
+	const char *state; /* "running", "paused", "suspended", "kept", "ended", "cut" */
 	bool is_live;
 };
 

@@ -76,9 +76,15 @@ static int64_t created_ms(const struct sandbox_state *s)
 	return ms;
 }
 
+/* To go on with, or to fork. */
+static bool has_files(const struct sandbox_state *s)
+{
+	return strcmp(s->state, "suspended") == 0 || strcmp(s->state, "kept") == 0;
+}
+
 static bool is_wanted(const struct listing *l, const struct sandbox_state *s)
 {
-	if (!s->is_live && strcmp(s->state, "suspended") != 0 && !l->o->all)
+	if (!s->is_live && !has_files(s) && !l->o->all)
 		return false;
 	if (l->o->since && created_ms(s) < l->since_ms)
 		return false;
@@ -230,8 +236,9 @@ const struct verb verb_ps = {
 	.class = VERB_RUN,
 	.usage = "",
 	.help = "list sandboxes, newest first",
-	.text = "With --quiet their ids only. State: running, paused, suspended, ended, or cut:\n"
-		"its supervisor was killed.",
+	.text = "With --quiet their ids only. State: running, paused, suspended, kept (ended, but "
+                "its\n"
+		"files stay for forks until rm), ended, or cut: its supervisor was killed.",
 	.groups = groups,
 	.options_size = sizeof(struct ps_options),
 	.done = done,

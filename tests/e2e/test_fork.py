@@ -276,7 +276,10 @@ def test_kept_one_is_forked_and_not_resumed(cloche, fork):
 	for _ in range(2):
 		assert fork(box).sh('cat /etc/k').out == 'kept\n'
 	assert cloche.call('verify', box.id).code == 0
+	assert {one['id']: one['state'] for one in json.loads(cloche.call('ps', '--json').out)}[box.id] == 'kept'
 	box.remove()
+	assert box.id not in cloche.call('ps', '--quiet').out
+	assert {one['id']: one['state'] for one in json.loads(cloche.call('ps', '--all', '--json').out)}[box.id] == 'ended'
 
 
 @pytest.mark.parametrize('round_', range(4))
