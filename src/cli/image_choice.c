@@ -25,8 +25,8 @@
 static const char *const passed_on[] = {"PATH", "HOME", "TERM", "CLOCHE_IMAGE_MAX",
 	"CLOCHE_IMAGE_MAX_ENTRIES", "CLOCHE_ID_BASE", "CLOCHE_STATE", "CLOCHE_RUN",
 	"XDG_RUNTIME_DIR", "REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "HTTP_PROXY", "HTTPS_PROXY",
-	"NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
-	"ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"};
+	"ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"};
 #define N_PASSED (sizeof(passed_on) / sizeof(passed_on[0]))
 
 void image_choice_init(struct image_choice *choice)

@@ -237,7 +237,7 @@ const struct verb verb_ps = {
 	.usage = "",
 	.help = "list sandboxes, newest first",
 	.text = "With --quiet their ids only. State: running, paused, suspended, kept (ended, but "
-                "its\n"
+		"its\n"
 		"files stay for forks until rm), ended, or cut: its supervisor was killed.",
 	.groups = groups,
 	.options_size = sizeof(struct ps_options),

@@ -9,6 +9,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -51,7 +52,7 @@ static int become(const struct fetch *f)
 	if (pw && f->uid != 0)
 		(void)setenv("HOME", pw->pw_dir, 1);
 	if (access(run, X_OK) == 0)
-		(void)setenv("XDG_RUNTIME_DIR", run, 0);
+		(void)setenv("XDG_RUNTIME_DIR", run, f->uid != 0); /* root's own is not theirs */
 	(void)setenv("TMPDIR", PLACE, 1);
 	return 0;
 }
@@ -66,12 +67,16 @@ static _Noreturn void run(const struct fetch *f, int words_fd)
 		r = caps_drop_bounding();
 	if (r == 0)
 		r = become(f);
-	if (r < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-		prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
-		dup2(words_fd, 2) < 0)
-		_exit(FAILED);
-	execvp(argv[0], argv);
-	_exit(errno == ENOENT ? NOT_FOUND : FAILED);
+	if (r == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			      prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || dup2(null, 0) < 0 ||
+			      dup2(null, 1) < 0 || dup2(words_fd, 2) < 0))
+		r = -errno;
+	if (r == 0) {
+		execvp(argv[0], argv);
+		r = -errno;
+	}
+	(void)dprintf(words_fd, "it cannot be started over " PLACE ": %s\n", strerror(-r));
+	_exit(r == -ENOENT && access(PLACE, F_OK) == 0 ? NOT_FOUND : FAILED);
 }
 
 /* Bytes in one folder. */
