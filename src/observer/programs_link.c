@@ -67,8 +67,10 @@ static void look_at_link(struct stale *stale, __u32 id)
 
 static void let_go(struct stale *stale)
 {
-	for (int i = 0; i < PROGRAMS_N; i++)
+	for (int i = 0; i < PROGRAMS_N; i++) {
 		scoped_close(&stale->fds[i]);
+		stale->fds[i] = -1;
+	}
 }
 
 static void look_at_all(struct stale *stale)

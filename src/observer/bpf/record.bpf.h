@@ -97,7 +97,6 @@ static __always_inline struct scratch *scratch_here(void)
 	return bpf_map_lookup_elem(&scratches, &cpu);
 }
 
-/* Everything but the group. */
 /* Counted up each time the programs are attached, and the cookie of their links. The kernel takes a link down some
  * milliseconds after its pin is gone: whoever is attached by then would be told everything twice. */
 struct {
@@ -120,6 +119,7 @@ static __always_inline bool is_left_over(void *ctx)
 	return last && *last != bpf_get_attach_cookie(ctx);
 }
 
+/* Everything but the group. */
 static __always_inline bool hand_take(struct hand *h, __u32 slot)
 {
 	h->slot = bpf_map_lookup_elem(&slots, &slot);
