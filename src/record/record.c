@@ -440,18 +440,5 @@ void record_free(struct record *record)
 
 int record_put_changes(struct record *record, struct slice json)
 {
-	scoped_fd int fd = -1;
-	struct digest digest;
-	int r;
-
-	fd = record_files_create(record, RECORD_CHANGES_NAME);
-	if (fd < 0)
-		return fd;
-	r = fdio_write_all(fd, json.p, json.len);
-	if (r < 0)
-		return r;
-	digest_init(&digest);
-	digest_add(&digest, json.p, json.len);
-	record_files_enter(record, RECORD_CHANGES_NAME, &digest, json.len);
-	return 0;
+	return record_files_put(record, RECORD_CHANGES_NAME, json);
 }

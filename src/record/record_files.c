@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,6 +90,54 @@ void record_files_enter(
 	jsonw_kint(&j, "bytes", (int64_t)bytes);
 	jsonw_object_end(&j);
 	(void)record_journal_line_end(&record->log, 0); /* nobody follows these lines */
+}
+
+/* By one name and then by the other, so that a list that is there is whole. */
+static int write_whole(int folder, const char *part, const char *name, struct slice bytes,
+	const struct record *record)
+{
+	scoped_fd int fd = record_internal_create(folder, part, 0, record->uid, record->gid);
+	int r = fd < 0 ? fd : fdio_write_all(fd, bytes.p, bytes.len);
+
+	if (r == 0 && renameat(folder, part, folder, name) < 0)
+		r = -errno;
+	if (r < 0 && fd >= 0)
+		(void)unlinkat(folder, part, 0); /* the reason it failed is the one to tell */
+	return r;
+}
+
+int record_files_put(struct record *record, const char *path, struct slice bytes)
+{
+	const char *name, *folder = split(path, &name);
+	scoped_mem char *part = folder ? mem_printf("%s" RECORD_FILES_PART, name) : NULL;
+	scoped_fd int fd = -1;
+	struct digest digest;
+	int r = folder ? record_internal_folder(record->dirfd, folder, record->uid, record->gid)
+	               : -EINVAL;
+
+	if (r < 0)
+		return r;
+	fd = open_folder(record->dirfd, folder);
+	if (fd < 0)
+		return fd;
+	if (faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	r = write_whole(fd, part, name, bytes, record);
+	if (r < 0)
+		return r;
+	digest_init(&digest);
+	digest_add(&digest, bytes.p, bytes.len);
+	record_files_enter(record, path, &digest, bytes.len);
+	return 0;
+}
+
+void record_files_drop_part(int dirfd, const char *path)
+{
+	const char *name, *folder = split(path, &name);
+	scoped_fd int fd = folder ? open_folder(dirfd, folder) : -EINVAL;
+
+	if (fd >= 0)
+		(void)unlinkat(fd, name, 0); /* else verify tells of it */
 }
 
 static int walk_folder(

@@ -20,6 +20,12 @@ int record_files_hash(int fd, struct digest *ret_digest, uint64_t *ret_bytes);
 void record_files_enter(
 	struct record *record, const char *path, const struct digest *digest, uint64_t bytes);
 
+/* A file in one piece: whoever finds it, also after a kill, finds all of it. It is entered. -EEXIST: there is one. */
+#define RECORD_FILES_PART ".part" /* behind its name, while it is written */
+int record_files_put(struct record *record, const char *path, struct slice bytes);
+/* What a killed one left of that. */
+void record_files_drop_part(int dirfd, const char *path);
+
 /* Calls back with the path of each entry of these folders; of names that are none of ours, too. */
 int record_files_walk(int dirfd, void (*on_path)(void *ctx, const char *path), void *ctx);
 

@@ -309,6 +309,10 @@ static void on_path(void *ctx, const char *path)
 
 	if (map_find(leftovers->named, slice_of(path)))
 		return;
+	if (strcmp(path, RECORD_CHANGES_NAME RECORD_FILES_PART) == 0) {
+		record_files_drop_part(leftovers->record->dirfd, path);
+		return;
+	}
 	fd = record_files_open(leftovers->record->dirfd, path);
 	if (fd >= 0 && record_files_hash(fd, &digest, &bytes) == 0)
 		record_files_enter(leftovers->record, path, &digest, bytes);

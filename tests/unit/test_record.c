@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -129,6 +132,51 @@ static void append(const struct place *place, const char *name, const char *text
 	assert_int_equal(fdio_write_all(fd, text, strlen(text)), 0);
 	close(fd);
 	free(path);
+}
+
+static int changes_file(const struct place *place, const char *name)
+{
+	scoped_mem char *path = mem_printf("%s/changes/%s", place->dir, name);
+
+	return open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+}
+
+static bool has_changes_file(const struct place *place, const char *name)
+{
+	scoped_mem char *path = mem_printf("%s/changes/%s", place->dir, name);
+
+	return access(path, F_OK) == 0;
+}
+
+static void test_list_of_changes_is_whole_or_not_there(void **state)
+{
+	const struct place *place = *state;
+	const struct rlimit small = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
+	scoped_mem char *text = new0_n(char, 5000);
+	const struct slice json = {.p = memset(text, ' ', 5000), .len = 5000};
+	struct record *record = create(place);
+	struct rlimit before;
+	int fd, r;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	r = record_put_changes(record, json);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(r, -EFBIG);
+	assert_false(has_changes_file(place, "end.json"));
+	assert_false(has_changes_file(place, "end.json.part"));
+	record_free(record);
+
+	fd = changes_file(place, "end.json.part"); /* killed while it wrote */
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(record_reopen(place->dir, &record, NULL), 0);
+	assert_false(has_changes_file(place, "end.json.part"));
+	assert_int_equal(record_put_changes(record, json), 0);
+	assert_int_equal(record_put_changes(record, json), -EEXIST);
+	assert_true(has_changes_file(place, "end.json"));
+	record_free(record);
 }
 
 static void test_reopen(void **state)
@@ -394,6 +442,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_write_and_follow, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reopen, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_list_of_changes_is_whole_or_not_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_output, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_cast, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_long_line, set_up, tear_down),
