@@ -85,6 +85,17 @@ static int remove_bodies(const struct cli *cli, const char *id, struct err *err)
 	return r < 0 ? r : remove_tree(cli, kind, "bodies", err);
 }
 
+/* One that was kept, and waited for forks only. Where it cannot be looked at, the next discard takes it away. */
+static void drop_settled(const struct cli *cli, const char *id)
+{
+	struct pending pending;
+	struct err ignored;
+
+	if (pending_open(cli, id, true, &pending, &ignored) == 0 && pending.set)
+		(void)pending_drop_settled(&pending, &ignored);
+	pending_done(&pending);
+}
+
 /* Written down first: where this is cut off, gc goes on with it. */
 static int remove_resting(const struct cli *cli, const char *id, struct err *err)
 {
@@ -98,6 +109,8 @@ static int remove_resting(const struct cli *cli, const char *id, struct err *err
 	at_rest_done(&at);
 	if (r >= 0)
 		r = mend_sandbox(cli->state_dir, cli->run_dir, id, err);
+	if (r >= 0)
+		drop_settled(cli, id);
 	return r < 0 ? r : 0;
 }
 

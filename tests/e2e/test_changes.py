@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -277,3 +278,31 @@ def test_special_files_are_listed_and_never_opened(cloche, tree):
 	run = edited(cloche, tree, 'mkfifo pipe; ln -s /dev/zero endless; ln -s . loop; ln -s /nope dangling; echo ok > plain')
 	part = change_set(run, tree)
 	assert {'endless', 'loop', 'dangling', 'plain', 'pipe'} <= set(paths(part, 'added'))
+
+
+def test_kept_one_that_is_removed_leaves_no_empty_change_set(own_cloche):
+	run = own_cloche.sh('echo s > /etc/s', options=('--keep',))
+	assert run.code == 0 and change_sets(own_cloche) == [run.record.id]
+	assert own_cloche.call('rm', run.record.id).code == 0
+	assert change_sets(own_cloche) == []
+
+
+@pytest.mark.parametrize('after_ms', [8, 16, 24])
+def test_mender_that_is_killed(own_cloche, after_ms):
+	(own_cloche.cwd / 'in').mkdir()
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:{WORK}:cow', '-m', f'{own_cloche.cwd}/in:/in:rw')
+	assert box.sh('echo new > new; for i in $(seq 500); do echo $i > /etc/s$i; done; echo s > /in/s').code == 0
+	kill_and_wait(box.supervisor()[0])
+	process = own_cloche.start('gc')
+	time.sleep(after_ms / 1000)
+	for pid in own_cloche.processes(box.id, 'cloche-supervisor'):
+		kill_and_wait(pid)
+	process.communicate(timeout=30)
+	done = own_cloche.call('gc')
+	assert done.code == 0, done
+	parts = {part['root']: [entry['path'] for entry in part['added']] for part in json.loads(own_cloche.call('changes', '--json', box.id).out)}
+	assert len(parts['/etc']) == 500 and parts['/in'] == ['/in/s'] and parts[WORK] == [f'{WORK}/new'], parts
+	assert own_cloche.call('apply', box.id).code == 0
+	assert change_sets(own_cloche) == []
+	verified = own_cloche.call('verify', box.id)
+	assert verified.code == 0, verified
