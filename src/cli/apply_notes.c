@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/apply_notes.h"
 
+#include <string.h>
+
 #include "manifest/apply_plan.h"
 #include "util/jsonw.h"
 #include "util/log.h"
@@ -25,6 +27,38 @@ static void add_note(struct str *out, const struct apply_note *note)
 	str_putc(out, '\n');
 }
 
+static bool is_in(const struct apply_note *note, const struct apply_note *first)
+{
+	return strncmp(note->path, first->path, first->folder_len) == 0 &&
+	       note->path[first->folder_len] == '/';
+}
+
+/* The notes are in path order: those of one folder stand together. */
+static bool is_first_of_folder(const struct apply_report *report, size_t i)
+{
+	const struct apply_note *note = &report->notes[i];
+
+	for (size_t k = i; k > 0 && is_in(&report->notes[k - 1], note); k--)
+		if (report->notes[k - 1].folder_len > 0)
+			return false;
+	return true;
+}
+
+/* One line for all that is left of .git or node_modules: they hold thousands. */
+static void add_folder(struct str *out, const struct apply_report *report, size_t first)
+{
+	const struct apply_note *note = &report->notes[first];
+	size_t n = 0;
+
+	for (size_t i = first; i < report->n_notes && is_in(&report->notes[i], note); i++)
+		n += report->notes[i].folder_len > 0;
+	str_printf(out, "%-8s ", words[note->result]);
+	log_add_escaped(out, (struct slice){.p = note->path, .len = note->folder_len});
+	str_printf(out, "/  %zu file%s  (", n, n == 1 ? "" : "s");
+	log_add_escaped(out, slice_of(note->text ? note->text : ""));
+	str_puts(out, ")\n");
+}
+
 void apply_notes_add(struct str *out, const struct apply_report *report, bool all)
 {
 	/* What waits for its name comes first, so that a long list does not hide it. */
@@ -32,9 +66,13 @@ void apply_notes_add(struct str *out, const struct apply_report *report, bool al
 		for (size_t i = 0; i < report->n_notes; i++) {
 			const struct apply_note *note = &report->notes[i];
 
-			if ((note->result == APPLY_LEFT) == left &&
-				(all || note->result != APPLY_DONE || note->text))
+			if ((note->result == APPLY_LEFT) != left ||
+				(!all && note->result == APPLY_DONE && !note->text))
+				continue;
+			if (note->folder_len == 0)
 				add_note(out, note);
+			else if (is_first_of_folder(report, i))
+				add_folder(out, report, i);
 		}
 	}
 }

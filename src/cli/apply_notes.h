@@ -6,7 +6,7 @@
 #include "manifest/apply.h"
 #include "util/str.h"
 
-/* A line for each change. all: also those that simply came over. */
+/* A line for each change, one for all that is left of a .git or node_modules. all: also those that simply came over. */
 void apply_notes_add(struct str *out, const struct apply_report *report, bool all);
 /* What of the host's own --force is about to overwrite or remove, with its hash: said before it is done. */
 void apply_notes_before(

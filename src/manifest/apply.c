@@ -79,6 +79,15 @@ static void report_paths(const struct apply *a, struct apply_report *report)
 	}
 }
 
+/* What lies in a skipped folder and waits for no name of its own. */
+static size_t left_with(const struct change *c, enum apply_result result, const char *shown)
+{
+	if (result != APPLY_LEFT || !(c->flags & CHANGE_SKIPPED) ||
+		(c->flags & CHANGE_RUNS_ON_HOST))
+		return 0;
+	return strncmp(shown, c->path, c->skipped_len) == 0 ? c->skipped_len : 0;
+}
+
 /* Quiet folders are only mentioned where they failed. */
 static void report_items(const struct apply *a, struct apply_report *report)
 {
@@ -94,6 +103,8 @@ static void report_items(const struct apply *a, struct apply_report *report)
 			continue;
 		report->counts[item->result]++;
 		add_note(report, item->result, changes_shown_path(c), take(&item->text));
+		report->notes[report->n_notes - 1].folder_len =
+			left_with(c, item->result, changes_shown_path(c));
 	}
 }
 

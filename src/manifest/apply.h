@@ -36,6 +36,7 @@ enum apply_result {
 struct apply_note {
 	enum apply_result result;
 	char *path, *text; /* text NULL: nothing to say */
+	size_t folder_len; /* LEFT as one of many: this much of path is the folder to name */
 };
 
 struct apply_report {

@@ -150,6 +150,20 @@ def test_what_would_run_on_the_host_is_shown_and_applied_only_when_named(cloche,
 	assert (tree / '.envrc').exists()
 
 
+def test_what_is_left_of_a_skipped_folder_is_one_line(cloche, tree):
+	subprocess.run(['git', 'init', '-q', tree], check=True)
+	run = edited(cloche, tree, 'mkdir -p .git/hooks node_modules/m; echo x > .git/a; echo x > .git/z; echo x > .git/hooks/pre-commit; '
+		'echo y > node_modules/m/a')
+	done = cloche.call('apply', run.record.id)
+	assert done.out.splitlines() == [
+		'left     .git/  2 files  (files of .git do not come over one by one: --branch NAME brings the commits)',
+		'left     .git/hooks/pre-commit  (the host would run it (git hook): name it to take it over)',
+		'left     node_modules/  1 file  (name its folder to take it over)',
+		'0 applied, 4 left']
+	[part] = json.loads(cloche.call('apply', '--json', run.record.id).out)
+	assert [entry['path'] for entry in part['changes']] == ['.git/a', '.git/hooks/pre-commit', '.git/z', 'node_modules/m/a']
+
+
 def test_discard_forgets(cloche, tree):
 	run = edited(cloche, tree)
 	assert cloche.call('discard', run.record.id).code == 0
