@@ -106,7 +106,13 @@ static void write_acts(const struct job *job, const struct part *part, struct js
 	jsonw_array_end(j);
 }
 
-/* The last one, and how many came before it: a line is no place for all. */
+/* A discard of nothing but what is counted and not listed (.git) says "0 changes". */
+static bool is_of_nothing(const struct act *act)
+{
+	return act->detail && strncmp(act->detail, "0 ", 2) == 0;
+}
+
+/* The last one, and how many came before it: a line is no place for all. The ledger does not know which files. */
 static void add_acts(const struct job *job, const struct part *part, struct str *out)
 {
 	const struct act *last = NULL;
@@ -114,7 +120,7 @@ static void add_acts(const struct job *job, const struct part *part, struct str 
 	size_t n = 0;
 
 	for (size_t i = 0; i < job->n_acts; i++) {
-		if (strcmp(job->acts[i].sandbox, part->id) != 0)
+		if (strcmp(job->acts[i].sandbox, part->id) != 0 || is_of_nothing(&job->acts[i]))
 			continue;
 		last = &job->acts[i];
 		n++;
@@ -122,11 +128,11 @@ static void add_acts(const struct job *job, const struct part *part, struct str 
 	if (!last)
 		return;
 	clock_format(last->at_ms, at);
-	str_printf(out, "; %s ", act_word(last));
+	str_printf(out, "; of this sandbox: %s ", act_word(last));
 	log_add_escaped(out, slice_of(last->detail ? last->detail : ""));
 	str_printf(out, " on the host at %s", at);
 	if (n > 1)
-		str_printf(out, " (and %zu earlier)", n - 1);
+		str_printf(out, " (and %zu times earlier)", n - 1);
 }
 
 /* ---- rows ---- */

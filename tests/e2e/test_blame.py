@@ -83,7 +83,7 @@ def test_without_a_trace_the_change_is_told_and_what_was_applied(cloche, tmp_pat
 	assert cloche.call('apply', done.record.id).code == 0
 	[row] = blame(cloche, project / 'a')
 	assert [act['act'] for act in row['applied']] == ['applied']
-	assert 'applied 1 change on the host at' in cloche.call('blame', project / 'a').out
+	assert 'of this sandbox: applied 1 change on the host at' in cloche.call('blame', project / 'a').out
 	assert blame(cloche, project / 'b') == []
 	cloche.run('/bin/mv', 'b', 'c', options=('-m', f'{project}:{WORK}:cow', '--no-trace'))
 	assert f'renamed  {WORK}/b -> {WORK}/c, by whom' in cloche.call('blame', project / 'b').out
