@@ -63,6 +63,8 @@ static void probe_userns(struct sandbox_probe *probe, const struct host *host)
 {
 	if (host->userns_fd >= 0)
 		say(probe, true, "can be made, with ids of their own");
+	else if (geteuid() != 0)
+		say(probe, false, "only root can tell: run it with sudo");
 	else
 		(void)snprintf(probe->detail, sizeof(probe->detail),
 			"%.140s: raise user.max_user_namespaces, and see "
