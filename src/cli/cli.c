@@ -104,9 +104,7 @@ int cli_need_root(struct err *err)
 {
 	if (geteuid() == 0)
 		return 0;
-	return err_set(err, -EPERM,
-		"this needs root on the host, and no system service is part of this version: use "
-		"sudo");
+	return err_set(err, -EPERM, "this needs root on the host: run it with sudo");
 }
 
 void cli_done(struct cli *cli)
