@@ -223,8 +223,8 @@ const struct verb verb_diff = {
 	.help = "what a sandbox changed in your folder, as a patch",
 	.text = "A patch as git makes them, for `git apply` or `patch -p1` in that folder. Files "
 		"that are no "
-		"text\nor too large stand in it by size and hash. /etc and /usr/local where they "
-		"are named.",
+		"text\nor too large stand in it by size and hash: git refuses those, and takes the "
+		"rest with\n--exclude=PATH. /etc and /usr/local where they are named.",
 	.groups = groups,
 	.options_size = sizeof(struct diff_options),
 	.min_args = 1,

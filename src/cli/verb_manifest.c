@@ -274,7 +274,7 @@ static const struct option_group groups[] = {{"Options", table}, {NULL}};
 const struct verb verb_manifest = {
 	.name = "manifest",
 	.class = VERB_FILES,
-	.usage = "ID [ROOT...] | --host DIR...",
+	.usage = "[--check FILE] ID [ROOT...] | [--check FILE] --host DIR...",
 	.help = "every file below a folder with its hash",
 	.text = "Without a ROOT, the folder in which commands start; a relative one is below that. "
 		"Links, pipes, sockets and devices are listed, never opened; other filesystems are "
