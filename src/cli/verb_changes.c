@@ -207,8 +207,8 @@ static int not_known(const char *id, struct err *err)
 		return err_set(err, -EPERM,
 			"what changed is known at the end of a run: until then, ask with sudo");
 	return err_set(err, -ENODATA,
-		"what sandbox %s changed is not in its record: it never ran, or was killed and its "
-		"changes were applied or discarded before `cloche gc` could list them",
+		"what sandbox %s changed is not in its record: it never ran, or its record says "
+		"why",
 		id);
 }
 

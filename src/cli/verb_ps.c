@@ -236,8 +236,7 @@ const struct verb verb_ps = {
 	.class = VERB_RUN,
 	.usage = "",
 	.help = "list sandboxes, newest first",
-	.text = "With --quiet their ids only. State: running, paused, suspended, kept (ended, but "
-		"its\n"
+	.text = "With --quiet their ids only. State: running, paused, suspended, kept (ended, its\n"
 		"files stay for forks until rm), ended, or cut: its supervisor was killed.",
 	.groups = groups,
 	.options_size = sizeof(struct ps_options),

@@ -98,7 +98,7 @@ static int mount_apart(const int *fds, size_t n)
 {
 	int again[LAYERS_MAX], r;
 
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return -errno;
 	r = open_all_again(fds, n, again);
 	if (r == 0)
@@ -125,7 +125,7 @@ static int mount_many(const int *fds, size_t n)
 	scoped_fd int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
 	int r;
 
-	if (namespace < 0 || root < 0 || cwd < 0)
+	if (namespace < 0 || root < 0 || cwd < 0 || unshare(CLONE_NEWNS) < 0)
 		return -errno;
 	fd = mount_apart(fds, n);
 	r = go_back(namespace, root, cwd);

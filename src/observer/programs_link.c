@@ -12,6 +12,7 @@
 
 #include "observer/programs_internal.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 #include "util/slice.h"
@@ -94,6 +95,10 @@ static void find_stale(const struct programs *p, struct stale *stale)
 		let_go(stale);
 		(void)usleep(500);
 	}
+	if (!stale->is_settled)
+		log_warn(
+			"the kernel is slow to take down what watched before: some of what happens "
+			"now may be told twice");
 }
 
 static int open_link(const struct programs *p, int i, uint64_t cookie, struct err *err)

@@ -79,10 +79,9 @@ static void note_limits(struct sandbox *s)
 
 		if (!entry->hide.is_cut || s->notice)
 			continue;
-		s->notice = mem_printf("not all of '%s' was searched for what --hide names (a "
-				       "folder that cannot be "
-				       "read, or a limit: %u entries, %u deep, %u found): what "
-				       "lies behind may be read",
+		s->notice = mem_printf(
+			"not all of '%s' was searched for what --hide names (an unreadable folder, "
+			"or a limit: %u entries, %u deep, %u found): what lies behind may be read",
 			entry->spec->guest, HIDE_MAX_ENTRIES, HIDE_MAX_DEPTH, HIDE_MAX_FOUND);
 	}
 }

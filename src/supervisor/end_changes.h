@@ -10,8 +10,8 @@
 /* Writes changes/end.json into the record. Where that cannot be done the record says so: the summary must not
  * claim that nothing changed. */
 void end_changes_save(struct supervisor *sup);
-/* is_settled, here and below: nothing waits to be applied or discarded, so that nobody needs the change set. */
-/* The same for a record that is closed without its supervisor. -EEXIST: it has one, and keeps it. */
+/* The same for a record that is closed without its supervisor. -EEXIST: it has one, and keeps it. Settled: nothing waits to
+ * be applied or discarded, so that nobody needs the change set. */
 int end_changes_put(struct record *record, const char *changes_dir,
 	const struct changes_rw_options *rw, bool *ret_is_settled, struct err *err);
 
