@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS is read for the record and stays what it is for the programs: they trust the sandbox's gateway, the gateway
 trusts only what they would, and whatever does not fit is told."""
+import contextlib
 import json
 import os
 import pathlib
@@ -98,13 +99,20 @@ def test_sandboxes_do_not_trust_each_other(online, world):
 		second.remove()
 
 
+def descriptors(pid, name):
+	"""Those of a process that are open on something with this in its name. Others may be closed while we look."""
+	for fd in pathlib.Path(f'/proc/{pid}/fd').iterdir():
+		with contextlib.suppress(FileNotFoundError):
+			if name in os.readlink(fd):
+				yield fd
+
+
 def test_key_is_in_no_file_and_not_inside(online, world, state):
 	box = online.create(*allowed(world))
 	try:
 		assert box.sh(RUNTIMES['curl']).out == '200\n' # the gateway runs, and has it
 		[supervisor] = box.supervisor()
-		[line] = [line for fd in pathlib.Path(f'/proc/{supervisor}/fd').iterdir() if 'secrets' in os.readlink(fd)
-			for line in fd.read_text().splitlines() if '"ca"' in line]
+		[line] = [line for fd in descriptors(supervisor, 'secrets') for line in fd.read_text().splitlines() if '"ca"' in line]
 		key = json.loads(line)['ca']['key']
 		assert len(key) == 64
 		kept = [path for path in pathlib.Path(state).rglob('*') if path.is_file() and not path.is_symlink()]
