@@ -85,7 +85,7 @@ static bool matches_here(const char *at, const char *pattern, bool whole)
 	return strcmp(at, pattern) == 0;
 }
 
-/* Submodules and worktrees keep a git folder each inside the first one's. */
+/* Hooks and configuration. Submodules and worktrees keep a git folder each inside the first one's. */
 static bool is_inner_git(const char *path)
 {
 	const char *git = strncmp(path, ".git/", 5) == 0 ? path : strstr(path, "/.git/");
@@ -93,6 +93,8 @@ static bool is_inner_git(const char *path)
 
 	if (!git)
 		return false;
+	if (slice_ends(slice_of(name), ".sample"))
+		return false; /* git puts them there to be copied, and runs none */
 	return strstr(git + 1, "/hooks/") || strcmp(name, "/config") == 0 ||
 	       strcmp(name, "/config.worktree") == 0;
 }

@@ -164,6 +164,16 @@ def test_what_is_left_of_a_skipped_folder_is_one_line(cloche, tree):
 	assert [entry['path'] for entry in part['changes']] == ['.git/a', '.git/hooks/pre-commit', '.git/z', 'node_modules/m/a']
 
 
+def test_sample_hooks_are_run_by_nobody(cloche, tree):
+	run = edited(cloche, tree, 'mkdir -p .git/hooks .git/modules/m.sample/hooks; cd .git; echo x > hooks/pre-commit.sample; '
+		'echo x > modules/m.sample/hooks/a.sample; echo x > modules/m.sample/hooks/post-merge')
+	part = change_set(run, tree)
+	assert [os.path.relpath(entry['path'], tree) for entry in part['runs_on_host']] == ['.git/modules/m.sample/hooks/post-merge']
+	assert [(entry['count'], entry['added']) for entry in part['skipped']] == [(3, 3)]
+	assert cloche.call('apply', run.record.id, '.git').code == 0
+	assert [str(path.relative_to(tree)) for path in sorted((tree / '.git').rglob('*')) if path.is_file()] == ['.git/modules/m.sample/hooks/post-merge']
+
+
 def test_discard_forgets(cloche, tree):
 	run = edited(cloche, tree)
 	assert cloche.call('discard', run.record.id).code == 0
