@@ -1,20 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche discard: throws away what a sandbox changed in its cow mounts. */
-#include <errno.h>
+#include <string.h>
 
 #include "cli/pending.h"
 #include "cli/verb.h"
-#include "manifest/apply_plan.h"
 #include "manifest/discard.h"
 #include "util/jsonw.h"
 #include "util/log.h"
 
-static bool is_named(const struct change *c, const struct apply_options *options)
+static void add_folder(struct str *out, const struct change *in, size_t n)
 {
-	for (size_t i = 0; i < options->n_paths; i++)
-		if (apply_plan_names(c, options->paths[i]))
-			return true;
-	return options->n_paths == 0;
+	if (n == 0)
+		return;
+	str_puts(out, "discarded ");
+	log_add_escaped(out, (struct slice){.p = in->path, .len = in->skipped_len});
+	str_printf(out, "/  %zu file%s\n", n, n == 1 ? "" : "s");
+}
+
+static bool is_same_folder(const struct change *a, const struct change *b)
+{
+	return a && a->skipped_len == b->skipped_len &&
+	       memcmp(a->path, b->path, a->skipped_len) == 0;
+}
+
+/* One line for all of a .git or node_modules, whose changes come one after the other. */
+static void add_folders(
+	const struct changes *changes, const struct apply_options *options, struct str *out)
+{
+	const struct change *in = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+
+		if (!(c->flags & CHANGE_SKIPPED) || !discard_means(c, options))
+			continue;
+		if (!is_same_folder(in, c)) {
+			add_folder(out, in, n);
+			n = 0;
+		}
+		in = c;
+		n += !(c->flags & CHANGE_QUIET);
+	}
+	add_folder(out, in, n);
 }
 
 static void add_names(
@@ -23,12 +51,13 @@ static void add_names(
 	for (size_t i = 0; i < changes->n_items; i++) {
 		const struct change *c = &changes->items[i];
 
-		if (!changes_is_listed(c) || !is_named(c, options))
+		if (!changes_is_listed(c) || !discard_means(c, options))
 			continue;
 		str_puts(out, "discarded ");
 		log_add_escaped(out, slice_of(changes_shown_path(c)));
 		str_putc(out, '\n');
 	}
+	add_folders(changes, options, out);
 }
 
 static int discard_roots(struct pending *pending, const struct pending_paths *paths,

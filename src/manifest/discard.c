@@ -11,7 +11,7 @@
 #include "manifest/journal.h"
 #include "util/path.h"
 
-static bool is_named(const struct change *c, const struct apply_options *options)
+bool discard_means(const struct change *c, const struct apply_options *options)
 {
 	for (size_t i = 0; i < options->n_paths; i++)
 		if (apply_plan_names(c, options->paths[i]))
@@ -45,18 +45,18 @@ int discard_changes(struct change_set *set, const struct changes *changes,
 		struct journal_entry entry = {
 			.act = JOURNAL_DISCARDED, .removed = c->kind == CHANGE_REMOVED};
 
-		if (!is_named(c, options))
+		if (!discard_means(c, options))
 			continue;
 		memcpy(entry.state, c->state, sizeof(entry.state));
 		r = journal_add(set->journal, changes->n, slice_of(c->path), &entry);
-		n += changes_is_listed(c);
+		n += !(c->flags & CHANGE_QUIET);
 	}
 	if (r == 0)
 		r = journal_sync(set->journal);
 	if (r < 0)
 		return err_set(err, r, "write '%s/journal.jsonl': %m", set->dir);
 	for (size_t i = 0; !options->is_live && upper_fd >= 0 && i < changes->n_items; i++)
-		if (is_named(&changes->items[i], options))
+		if (discard_means(&changes->items[i], options))
 			remove_data(&changes->items[i], upper_fd);
 	*ret_n = n;
 	return 0;

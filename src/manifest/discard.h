@@ -7,8 +7,11 @@
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
 
-/* What lies at or below one of the paths is settled (options as for apply; force says nothing). The data of a sandbox
- * that still runs stays until that is removed. *ret_n: how many listed changes that were. */
+/* Whether it lies at or below one of the paths, of which none are all. */
+bool discard_means(const struct change *c, const struct apply_options *options);
+
+/* What is meant is settled (options as for apply; force says nothing). The data of a sandbox that still runs stays until
+ * that is removed. *ret_n: how many changes that were, of skipped folders too, but no folder that goes without saying. */
 int discard_changes(struct change_set *set, const struct changes *changes,
 	const struct apply_options *options, size_t *ret_n, struct err *err);
 

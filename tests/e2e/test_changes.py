@@ -184,6 +184,15 @@ def test_discard_forgets(cloche, tree):
 	assert (tree / 'edit').read_text() == 'before\n'
 
 
+def test_discard_counts_what_lies_in_skipped_folders(cloche, tree):
+	command = 'mkdir -p .git/o n/node_modules/m .git-x; echo x | tee .git/a .git/o/b n/node_modules/m/c .git-x/d'
+	whole, part = edited(cloche, tree, command), edited(cloche, tree, command)
+	assert sorted(cloche.call('discard', whole.record.id).out.splitlines()) == [
+		'4 thrown away', 'discarded .git-x/d', 'discarded .git/  2 files', 'discarded n/node_modules/  1 file']
+	assert json.loads(cloche.call('discard', '--json', part.record.id, '.git').out) == {'discarded': 2}
+	assert cloche.call('discard', part.record.id, '.git', 'n').out == 'discarded n/node_modules/  1 file\n1 thrown away\n'
+
+
 @pytest.mark.parametrize('option, code, taken', [('--apply', 0, True), ('--apply', 3, True), ('--apply=on-success', 0, True),
 	('--apply=on-success', 3, False)])
 def test_apply_at_the_end_of_a_run(cloche, tree, option, code, taken):
