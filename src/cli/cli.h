@@ -25,7 +25,8 @@ enum cli_color {
 };
 
 struct cli {
-	char *state_dir; /* absolute */
+	const char *program; /* as it was started; may be NULL */
+	char *state_dir;     /* absolute */
 	const char *run_dir;
 	bool json, jsonl, quiet, verbose, help, version;
 	enum cli_color color;

@@ -163,7 +163,8 @@ const struct option create_options_box[] = {
 };
 
 const struct option create_options_trace[] = {
-	{"name", 0, "NAME", "a name for people", OPTION_COPY, offsetof(struct spec, name)},
+	{"name", 0, "NAME", "a name for people; verbs take the id", OPTION_COPY,
+		offsetof(struct spec, name)},
 	{"task", 0, "TEXT", "what it is for; stands in the summary", OPTION_COPY,
 		offsetof(struct spec, task)},
 	{"account", 0, "NAME", "the account it belongs to", OPTION_COPY,

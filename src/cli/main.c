@@ -194,6 +194,7 @@ int main(int argc, char **argv)
 	struct err err = {0};
 	int at;
 
+	cli.program = argv[0];
 	(void)signal(SIGCHLD, SIG_DFL); /* ignored by our starter, it would lose what helpers say */
 	(void)signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error to tell */
 	if (fdio_fill_standard() < 0)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "cli/called_as.h"
 #include "cli/records.h"
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
@@ -16,7 +17,7 @@
 
 struct summary_source {
 	struct reader *reader; /* meta and seal live in it */
-	struct str changes;
+	struct str changes, to_read, to_apply;
 	char *id, *ref;
 	struct summary *summary;
 };
@@ -101,6 +102,10 @@ int summary_source_open(const struct cli *cli, const char *id, const char *ref,
 	read_changes(cli, source);
 	facts.id = source->id;
 	facts.ref = source->ref;
+	called_as_add(cli, false, &source->to_read);
+	called_as_add(cli, true, &source->to_apply);
+	facts.to_read = source->to_read.p;
+	facts.to_apply = source->to_apply.p;
 	facts.meta = reader_meta(source->reader);
 	facts.seal = reader_seal(source->reader);
 	facts.changes = str_slice(&source->changes);
@@ -120,6 +125,8 @@ void summary_source_free(struct summary_source *source)
 	summary_free(source->summary);
 	reader_free(source->reader);
 	str_done(&source->changes);
+	str_done(&source->to_read);
+	str_done(&source->to_apply);
 	free(source->id);
 	free(source->ref);
 	free(source);

@@ -111,6 +111,8 @@ const struct verb verb_run = {
 	.class = VERB_RUN,
 	.usage = "[--] COMMAND [ARG...]",
 	.help = "run a command in a new sandbox, print the summary of what it did",
+	.text = "The current folder is shown at its own path, copy on write. Where folders are\n"
+		"named with --mount, it is there only with one of --ro, --rw and --apply.",
 	.groups = run_options_groups,
 	.options_size = sizeof(struct run_options),
 	.init = run_options_init,

@@ -22,6 +22,8 @@ struct summary_facts {
 	const char *id; /* of the sandbox */
 	const char *
 		ref; /* how the user may name it in the commands that are shown: "last"; NULL: by id */
+	/* How text shows the program, as it may be pasted where it is read; NULL: "cloche", as Markdown always does. */
+	const char *to_read, *to_apply;
 	struct slice meta;    /* meta.json; empty: missing */
 	struct slice seal;    /* seal.json; empty: not sealed yet */
 	struct slice changes; /* as `changes --json`; empty: nobody compared */

@@ -167,7 +167,8 @@ void summary_lines_number(struct str *out, int64_t n, const char *one, const cha
 void summary_lines_who(struct summary *summary, struct str *out, const struct summary_row *row);
 #define SUMMARY_HEAD_ROWS 5 /* refusals, denials and the like told one by one */
 
-void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines);
+/* is_here: read where the record is, so commands are shown as they may be pasted. */
+void summary_lines_make(struct summary *summary, bool is_here, struct summary_lines *ret_lines);
 void summary_lines_done(struct summary_lines *lines);
 /* "cloche sb_...  2026-11-29 14:10:02-14:41:17 UTC  task ...", marked as lines are. */
 void summary_lines_title(const struct summary *summary, struct str *out);

@@ -561,10 +561,16 @@ static void add_sealed(struct summary *summary, struct summary_lines *lines)
 		str_puts(out, "; closed by cleaning up, its writer died");
 }
 
-static void add_next(
-	struct summary *summary, struct summary_lines *lines, const struct summary_counts *c)
+static void add_command(struct str *out, const char *program, const char *verb, const char *ref)
 {
-	const char *ref = summary->facts.ref ? summary->facts.ref : summary->facts.id;
+	str_printf(out, "%c%s %s %s%c", SUMMARY_QUOTE, program, verb, ref, SUMMARY_UNQUOTE);
+}
+
+static void add_next(struct summary *summary, bool is_here, struct summary_lines *lines,
+	const struct summary_counts *c)
+{
+	const struct summary_facts *facts = &summary->facts;
+	const char *ref = facts->ref ? facts->ref : facts->id;
 	struct str *out;
 
 	if (c->pending <= 0)
@@ -572,11 +578,13 @@ static void add_next(
 	out = summary_lines_add(lines, SUMMARY_WARN, NULL);
 	summary_lines_number(out, c->pending, "file", "files");
 	str_puts(out, " changed, not yet in your folder:");
-	str_printf(out, "  %ccloche changes %s%c", SUMMARY_QUOTE, ref, SUMMARY_UNQUOTE);
-	str_printf(out, "   %ccloche apply %s%c", SUMMARY_QUOTE, ref, SUMMARY_UNQUOTE);
+	str_puts(out, "  ");
+	add_command(out, is_here && facts->to_read ? facts->to_read : "cloche", "changes", ref);
+	str_puts(out, "   ");
+	add_command(out, is_here && facts->to_apply ? facts->to_apply : "cloche", "apply", ref);
 }
 
-void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines)
+void summary_lines_make(struct summary *summary, bool is_here, struct summary_lines *ret_lines)
 {
 	struct summary_counts counts;
 
@@ -593,7 +601,7 @@ void summary_lines_make(struct summary *summary, struct summary_lines *ret_lines
 	add_observed(summary, ret_lines);
 	add_enforced(summary, ret_lines);
 	add_sealed(summary, ret_lines);
-	add_next(summary, ret_lines, &counts);
+	add_next(summary, is_here, ret_lines, &counts);
 }
 
 void summary_lines_title(const struct summary *summary, struct str *out)

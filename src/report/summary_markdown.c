@@ -74,7 +74,7 @@ void summary_markdown(struct summary *summary, struct str *out)
 	str_puts(out, "### ");
 	add_marked(out, str_slice(&title));
 	str_puts(out, "\n\n");
-	summary_lines_make(summary, &lines);
+	summary_lines_make(summary, false, &lines);
 	for (size_t i = 0; i < lines.n; i++) {
 		const struct summary_line *line = &lines.lines[i];
 

@@ -77,7 +77,7 @@ void summary_text(struct summary *summary, const struct view_style *style, struc
 	summary_lines_title(summary, &plain);
 	add_unmarked(out, str_slice(&plain));
 	str_putc(out, '\n');
-	summary_lines_make(summary, &lines);
+	summary_lines_make(summary, true, &lines);
 	for (size_t i = 0; i < lines.n; i++) {
 		const struct summary_line *line = &lines.lines[i];
 

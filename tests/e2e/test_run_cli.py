@@ -102,6 +102,34 @@ def test_summary_stands_on_standard_error_in_one_screen(cloche, project):
 	assert [line.split()[0] for line in shown.out.splitlines()[:3]] == heads[:3]
 
 
+def test_commands_of_the_summary_can_be_pasted(cloche, project, tmp_path):
+	run = cloche.sh('echo y > f', options=('-w', str(project)))
+	odd = tmp_path / "a b"
+	odd.symlink_to(cloche.program.parent)
+
+	def shown(program, **env):
+		done = subprocess.run([program, 'show', run.record.id], cwd=cloche.program.parent.parent, env=cloche.env(env), timeout=30,
+			check=True, capture_output=True, text=True)
+		[line] = [line for line in done.stdout.splitlines() if 'not yet in your folder' in line]
+		return line.partition(':  ')[2].replace(run.record.id, 'ID')
+
+	relative = os.path.join(cloche.program.parent.name, 'cloche')
+	assert shown(relative) == f'{relative} changes ID   {relative} apply ID'
+	assert shown(relative, SUDO_UID='0') == f'{relative} changes ID   sudo {relative} apply ID'
+	assert shown(f'{odd}/cloche') == f"'{odd}/cloche' changes ID   '{odd}/cloche' apply ID"
+	assert shown(relative, PATH=f'/nowhere:{odd}') == 'cloche changes ID   cloche apply ID'
+	markdown = cloche.call('show', '--markdown', run.record.id).out
+	assert f'` cloche apply {run.record.id} `' in markdown
+
+
+def test_run_says_when_the_current_folder_is_not_shown(cloche, project, tmp_path):
+	(project / 'f').write_text('x')
+	mount = ('-m', f'{tmp_path}:/m:ro')
+	seen = [cloche.run('/bin/ls', str(project), options=('-w', '/', *mount, *more), cwd=project).out for more in ((), ('--ro',))]
+	assert seen == ['', 'f\n']
+	assert 'it is there only with one of --ro, --rw and --apply' in cloche.call('run', '--help').out
+
+
 def test_summary_says_unchanged_only_where_somebody_looked(cloche):
 	run = cloche.run('/bin/true')
 	assert '/etc unchanged' in run.err and '/usr/local unchanged' in run.err
