@@ -7,6 +7,7 @@
 #include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
+#include "util/prefixes.h"
 #include "view/file_access.h"
 #include "view/intern.h"
 #include "view/mount_event.h"
@@ -26,7 +27,9 @@ struct blame {
 	struct slice *
 		names; /* owned; behind those that were asked for, what is there now had these before */
 	size_t n_names, names_room, n_asked;
-	struct map *places; /* of names: each one's, from 1 */
+	struct map *places;             /* of names: each one's, from 1 */
+	struct prefixes *named, *above; /* names; and all folders above them */
+	size_t work;
 	bool is_cut;
 };
 
@@ -38,6 +41,8 @@ struct blame *blame_new(void)
 	blame->intern = intern_new();
 	blame->commands = command_list_new(&all);
 	blame->places = map_new();
+	blame->named = prefixes_new();
+	blame->above = prefixes_new();
 	return blame;
 }
 
@@ -50,6 +55,8 @@ void blame_free(struct blame *blame)
 	for (size_t i = 0; i < blame->n_names; i++)
 		free((char *)blame->names[i].p);
 	map_free(blame->places);
+	prefixes_free(blame->named);
+	prefixes_free(blame->above);
 	free(blame->events);
 	free(blame->rows);
 	free(blame->names);
@@ -84,6 +91,8 @@ static void add_name(struct blame *blame, struct slice path)
 	blame->names[blame->n_names++] =
 		(struct slice){.p = mem_copy(path.p, path.len), .len = path.len};
 	*place = (void *)(uintptr_t)blame->n_names;
+	prefixes_add(blame->named, path);
+	prefixes_add_all(blame->above, path);
 }
 
 void blame_ask(struct blame *blame, struct slice path)
@@ -189,9 +198,15 @@ static int by_time(const void *a, const void *b)
 
 static bool is_among(const struct blame *blame, size_t n, struct slice path)
 {
-	for (size_t i = 0; i < n; i++)
-		if (path_is_beneath(path, blame->names[i]))
+	struct prefixes_walk walk = {.path = path};
+	struct slice one;
+
+	while (prefixes_next(blame->named, &walk, &one)) {
+		size_t place = (size_t)(uintptr_t)map_find(blame->places, one);
+
+		if (place > 0 && place <= n)
 			return true;
+	}
 	return false;
 }
 
@@ -210,27 +225,66 @@ static void add_alias(struct blame *blame, struct slice path)
 		blame->is_cut = true;
 }
 
-/* What was renamed: names that lie at or below the new one had others before. */
-static bool follow_back(struct blame *blame, const struct blame_row *event)
+/* Each name costs a look, and those made their length: whoever is recorded chooses both. */
+static bool may_work(struct blame *blame, size_t bytes)
 {
-	bool is_ours = is_asked(blame, event->path) || is_asked(blame, event->from);
+	blame->work += 1 + bytes / 16;
+	if (blame->work <= BLAME_WORK_MAX)
+		return true;
+	blame->is_cut = true;
+	return false;
+}
+
+static bool is_full(struct blame *blame)
+{
+	if (blame->n_names - blame->n_asked < BLAME_ALIASES_MAX)
+		return false;
+	blame->is_cut = true;
+	return true;
+}
+
+/* Whether a name lies at or below a path: what moved that, moved the name. */
+static bool is_above(struct blame *blame, struct slice path)
+{
+	if (!prefixes_may_have(blame->above, path))
+		return false;
+	for (size_t i = 0; i < blame->n_names && may_work(blame, 0); i++)
+		if (path_is_beneath(blame->names[i], path))
+			return true;
+	return false;
+}
+
+/* Names below the new one had others below the old one. */
+static void follow_below(struct blame *blame, const struct blame_row *event)
+{
 	size_t n = blame->n_names;
 
-	if (is_asked(blame, event->path))
-		add_alias(blame, event->from);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && may_work(blame, 0); i++) {
 		struct slice name = blame->names[i];
 		scoped_str struct str before = {0};
 
-		is_ours |= path_is_beneath(name, event->from); /* it went with a folder above */
 		if (name.len <= event->path.len || !path_is_beneath(name, event->path))
 			continue;
+		if (is_full(blame) || !may_work(blame, event->from.len + name.len))
+			return;
 		str_add(&before, event->from.p, event->from.len);
 		str_add(&before, name.p + event->path.len, name.len - event->path.len);
 		add_alias(blame, str_slice(&before));
-		is_ours = true;
 	}
-	return is_ours;
+}
+
+/* What was renamed: names that lie at or below the new one had others before. */
+static bool follow_back(struct blame *blame, const struct blame_row *event)
+{
+	bool is_ours = is_asked(blame, event->path) || is_asked(blame, event->from) ||
+	               is_above(blame, event->from);
+
+	if (is_asked(blame, event->path))
+		add_alias(blame, event->from);
+	if (!is_above(blame, event->path))
+		return is_ours;
+	follow_below(blame, event);
+	return true;
 }
 
 /* Before it was made, the name was another file's. */
@@ -243,6 +297,8 @@ static void forget(struct blame *blame, struct slice path)
 		return;
 	name = &blame->names[place - 1];
 	last = &blame->names[blame->n_names - 1];
+	prefixes_remove(blame->named, path);
+	prefixes_remove_all(blame->above, path);
 	*map_slot(blame->places, *last) = (void *)(uintptr_t)place;
 	(void)map_remove(blame->places, path); /* its value is no memory */
 	free((char *)name->p);

@@ -3,7 +3,7 @@
  *
  * What lay at the path may have had other names: a rename that led there, of it or of a folder above, is followed back,
  * until the file was made. What was opened for writing counts as written. Memory goes by changes in the record, of which
- * the last BLAME_EVENTS_MAX are kept, and old names are followed as far as BLAME_ALIASES_MAX go. */
+ * the last BLAME_EVENTS_MAX are kept, and old names are followed as far as BLAME_ALIASES_MAX and BLAME_WORK_MAX go. */
 #ifndef VIEW_BLAME_H
 #define VIEW_BLAME_H
 
@@ -14,6 +14,7 @@
 
 #define BLAME_ALIASES_MAX 1000 /* old names at once */
 #define BLAME_EVENTS_MAX  4000000
+#define BLAME_WORK_MAX    5000000 /* names looked at, and bytes of those made by sixteens */
 
 enum blame_change {
 	BLAME_CREATED,

@@ -7,15 +7,16 @@
 #include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
+#include "util/prefixes.h"
 #include "view/file_access.h"
 
 #define BELOW 16u /* beside a path's enum file_touch */
 
 struct file_touched {
-	struct map *paths; /* to enum file_touch, and BELOW */
+	struct map *paths;      /* to enum file_touch, and BELOW */
+	struct prefixes *moved; /* those that are BELOW */
 	struct slice *roots;
 	size_t n_roots, bytes;
-	bool has_folders; /* one of them is BELOW */
 	bool is_unknown;
 };
 
@@ -31,7 +32,7 @@ static size_t read_open(const struct event *ev, struct file_touch_of *ret)
 
 static size_t read_rename(const struct event *ev, struct file_touch_of *ret)
 {
-	bool is_folder = event_has(ev, directory) && ev->directory;
+	bool is_folder = !event_has(ev, directory) || ev->directory; /* not told: it may be one */
 
 	ret[0] = (struct file_touch_of){ev->from, FILE_TOUCH_CONTENT, is_folder};
 	ret[1] = (struct file_touch_of){ev->to, FILE_TOUCH_CONTENT, is_folder};
@@ -87,6 +88,7 @@ struct file_touched *file_touched_new(void)
 	struct file_touched *touched = new0(struct file_touched);
 
 	touched->paths = map_new();
+	touched->moved = prefixes_new();
 	return touched;
 }
 
@@ -95,6 +97,7 @@ void file_touched_free(struct file_touched *touched)
 	if (!touched)
 		return;
 	map_free(touched->paths);
+	prefixes_free(touched->moved);
 	free(touched->roots);
 	free(touched);
 }
@@ -135,9 +138,10 @@ static void note(struct file_touched *touched, const struct file_touch_of *of)
 	touched->bytes += value ? 0 : of->path.len;
 	if ((value & (BELOW - 1)) < of->how)
 		value = (value & BELOW) | of->how;
+	if (of->below && !(value & BELOW))
+		prefixes_add(touched->moved, of->path);
 	if (of->below)
 		value |= BELOW;
-	touched->has_folders = touched->has_folders || of->below;
 	*slot = (void *)value;
 }
 
@@ -157,12 +161,12 @@ void file_touched_add(struct file_touched *touched, const struct event *ev)
 
 static bool has_moved(const struct file_touched *touched, struct slice path)
 {
-	while (path.len > 1) {
-		if ((uintptr_t)map_find(touched->paths, path) & BELOW)
+	struct prefixes_walk walk = {.path = path};
+	struct slice one;
+
+	while (prefixes_next(touched->moved, &walk, &one))
+		if ((uintptr_t)map_find(touched->paths, one) & BELOW)
 			return true;
-		while (path.len > 1 && path.p[--path.len] != '/')
-			;
-	}
 	return false;
 }
 
@@ -173,7 +177,7 @@ enum file_touch file_touched_find(const struct file_touched *touched, struct sli
 
 	if (how == FILE_TOUCH_CONTENT)
 		return how;
-	if (touched->has_folders && has_moved(touched, path))
+	if (has_moved(touched, path))
 		return FILE_TOUCH_CONTENT;
 	return touched->is_unknown ? FILE_TOUCH_UNKNOWN : how;
 }

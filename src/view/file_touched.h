@@ -24,7 +24,7 @@ enum file_touch {
 struct file_touch_of {
 	struct slice path;
 	enum file_touch how;
-	bool below; /* a folder that moved: what lies below it, too */
+	bool below; /* what may be a folder moved: what lies below it, too */
 };
 #define FILE_TOUCH_PATHS 2
 /* How many paths it changed: 0 where it changed none, or failed. Pure. */

@@ -158,11 +158,32 @@ static void test_mounts(void **state)
 	}
 }
 
+/* Two names for many files, long ones, changed over and over: following all of them would take hours. */
+static void test_work_is_bounded(void **state)
+{
+	for (int n = 2; n <= 2000; n += 1998) {
+		scoped(blame) struct blame *blame = blame_new();
+		char name[3000], from[3100];
+
+		memset(name, 'y', sizeof(name) - 1);
+		name[sizeof(name) - 1] = '\0';
+		blame_ask(blame, slice_of("/w/t"));
+		for (int i = 0; i < n; i++)
+			add_rename(blame, i % 2 ? "/b" : "/a", i % 2 ? "/a" : "/b", i + 1);
+		for (int i = 0; i < 400; i++) {
+			snprintf(from, sizeof(from), "/a/%d%s", i, name);
+			add_rename(blame, from, "/w/t", n + i + 1);
+		}
+		assert_int_equal(blame_settle(blame), 402);
+		assert_int_equal(blame_is_cut(blame), n > 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_blame),
 		cmocka_unit_test(test_growing), cmocka_unit_test(test_below),
-		cmocka_unit_test(test_mounts)};
+		cmocka_unit_test(test_mounts), cmocka_unit_test(test_work_is_bounded)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

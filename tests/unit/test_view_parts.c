@@ -474,6 +474,21 @@ static void test_touched_bytes(void **state)
 	file_touched_free(touched);
 }
 
+/* The kernel's half does not tell what was renamed. */
+static void test_touched_below(void **state)
+{
+	struct event ev = {.kind = EVENT_FILE_RENAME};
+	scoped(file_touched) struct file_touched *touched = file_touched_new();
+
+	event_set_text(&ev, from, "/w/a");
+	event_set_text(&ev, to, "/w/b");
+	file_touched_add(touched, &ev);
+	assert_int_equal(file_touched_find(touched, slice_of("/w/b")), FILE_TOUCH_CONTENT);
+	assert_int_equal(file_touched_find(touched, slice_of("/w/a/x/y")), FILE_TOUCH_CONTENT);
+	assert_int_equal(file_touched_find(touched, slice_of("/w/ab")), FILE_TOUCH_NONE);
+	assert_int_equal(file_touched_find(touched, slice_of("/w")), FILE_TOUCH_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_many_events),
 		cmocka_unit_test(test_touched_bytes),
+		cmocka_unit_test(test_touched_below),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
