@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cli/changes_names.h"
 #include "cli/changes_text.h"
 #include "util/jsonw.h"
 #include "util/map.h"
@@ -19,44 +20,115 @@ static const char *const notes[] = {"runs_on_host", "host_changed"};
 
 /* ---- who ---- */
 
-static void write_ids(
-	const struct changes_trace *trace, const struct file_entry *e, struct jsonw *j)
-{
-	struct slice execs[WHO_MAX];
-	size_t n = 0;
-
-	for (; e && n < e->execs.n && n < WHO_MAX; n++)
-		execs[n] = changes_trace_execs(trace)[e->execs.ids[n]];
-	jsonw_klist(j, "execs", execs, n);
-	jsonw_key(j, "processes");
-	jsonw_array(j);
-	for (size_t i = 0; e && i < e->processes.n && i < WHO_MAX; i++)
-		jsonw_int(j, e->processes.ids[i]);
-	jsonw_array_end(j);
-}
-
 struct who {
+	struct slice execs[WHO_MAX];
+	int64_t processes[WHO_MAX];
 	const struct process_node *programs[WHO_MAX];
 	const struct command *commands[WHO_MAX];
-	size_t n_programs, n_commands;
+	size_t n_execs, n_processes, n_programs, n_commands;
 };
 
-static void find_who(
+static void add_exec(struct who *who, struct slice exec)
+{
+	for (size_t i = 0; i < who->n_execs; i++)
+		if (slice_eq(who->execs[i], exec))
+			return;
+	if (exec.len > 0 && who->n_execs < WHO_MAX)
+		who->execs[who->n_execs++] = exec;
+}
+
+static void add_process(struct who *who, int64_t pid)
+{
+	for (size_t i = 0; i < who->n_processes; i++)
+		if (who->processes[i] == pid)
+			return;
+	if (who->n_processes < WHO_MAX)
+		who->processes[who->n_processes++] = pid;
+}
+
+static void add_command(struct who *who, const struct command *command)
+{
+	for (size_t i = 0; i < who->n_commands; i++)
+		if (who->commands[i] == command)
+			return;
+	if (command && who->n_commands < WHO_MAX)
+		who->commands[who->n_commands++] = command;
+}
+
+static void add_program(
+	const struct changes_trace *trace, const struct process_node *node, struct who *who)
+{
+	for (size_t i = 0; i < who->n_programs; i++)
+		if (who->programs[i] == node)
+			return;
+	if (who->n_programs == WHO_MAX)
+		return;
+	who->programs[who->n_programs++] = node;
+	add_command(who, changes_trace_command(trace, node));
+}
+
+static void find_ids(const struct changes_trace *trace, struct slice path, struct who *who)
+{
+	const struct file_entry *e = changes_trace_find(trace, path);
+
+	for (size_t i = 0; e && i < e->execs.n && i < WHO_MAX; i++)
+		add_exec(who, changes_trace_execs(trace)[e->execs.ids[i]]);
+	for (size_t i = 0; e && i < e->processes.n && i < WHO_MAX; i++)
+		add_process(who, e->processes.ids[i]);
+}
+
+static void find_programs(
 	const struct changes_trace *trace, const struct changes_mark *mark, struct who *who)
 {
-	for (size_t i = 0; i < mark->n_programs && who->n_programs < WHO_MAX; i++) {
-		const struct process_node *node = changes_trace_program(trace, mark->programs[i]);
-		const struct command *command = node ? changes_trace_command(trace, node) : NULL;
-		size_t k = 0;
+	for (size_t i = 0; i < mark->n_programs; i++) {
+		const struct process_node *node =
+			changes_trace_program(trace, mark->programs[i].seq);
 
-		if (!node)
-			continue;
-		who->programs[who->n_programs++] = node;
-		while (k < who->n_commands && who->commands[k] != command)
-			k++;
-		if (command && k == who->n_commands && k < WHO_MAX)
-			who->commands[who->n_commands++] = command;
+		if (node)
+			add_program(trace, node, who);
 	}
+}
+
+/* Those who changed it under a name that it had until then. */
+static void find_earlier(const struct changes_trace *trace, const struct changes_mark *mark,
+	uint64_t until, struct who *who)
+{
+	for (size_t i = 0; i < mark->n_programs; i++) {
+		const struct process_node *node =
+			changes_trace_program(trace, mark->programs[i].seq);
+
+		if (!node || mark->programs[i].at >= until)
+			continue;
+		add_program(trace, node, who);
+		add_exec(who, node->exec);
+		add_process(who, node->pid);
+	}
+}
+
+static void find_who(const struct changes_trace *trace, struct slice path,
+	const struct changes_mark *mark, struct who *who)
+{
+	scoped_str struct str name = {0};
+	uint64_t until = UINT64_MAX;
+
+	find_ids(trace, path, who);
+	find_programs(trace, mark, who);
+	str_add(&name, path.p, path.len);
+	for (int i = 0; i < CHANGES_NAMES_MAX && changes_trace_back(trace, &name, &until); i++) {
+		struct changes_mark earlier = changes_trace_mark(trace, str_slice(&name));
+
+		find_earlier(trace, &earlier, until, who);
+	}
+}
+
+static void write_ids(struct jsonw *j, const struct who *who)
+{
+	jsonw_klist(j, "execs", who->execs, who->n_execs);
+	jsonw_key(j, "processes");
+	jsonw_array(j);
+	for (size_t i = 0; i < who->n_processes; i++)
+		jsonw_int(j, who->processes[i]);
+	jsonw_array_end(j);
 }
 
 static void write_programs(struct jsonw *j, const struct who *who)
@@ -107,9 +179,9 @@ static void add_who(const struct changes_trace *trace, json_t *entry, struct sli
 	struct jsonw j = jsonw_to(&text);
 	struct who who = {0};
 
-	find_who(trace, mark, &who);
+	find_who(trace, path, mark, &who);
 	jsonw_object(&j);
-	write_ids(trace, changes_trace_find(trace, path), &j);
+	write_ids(&j, &who);
 	write_programs(&j, &who);
 	write_commands(&j, &who);
 	jsonw_object_end(&j);
@@ -144,13 +216,33 @@ static void cut_hashes(json_t *entry, const struct changes_mark *mark)
 	}
 }
 
+/* What was done under a name counts until the path got another. Who came last until then is not known where the name was
+ * used again afterwards: both did, so that no content is told as the part's own. */
+static void cut_mark(struct changes_mark *mark, uint64_t until)
+{
+	if (mark->first_in >= until)
+		mark->first_in = mark->last_in = mark->did = 0;
+	if (mark->first_out >= until)
+		mark->first_out = mark->last_out = 0;
+	if (mark->last_out >= until)
+		mark->last_out = until;
+	if (mark->last_in >= until)
+		mark->last_in = mark->last_out ? mark->last_out - 1 : until;
+}
+
 static struct changes_mark mark_of(const struct changes_trace *trace, const json_t *entry)
 {
 	scoped_str struct str path = {0}, from = {0};
 	struct changes_mark mark, other;
+	uint64_t until = UINT64_MAX;
 
 	changes_text_bytes(entry, "path", &path);
 	mark = changes_trace_mark(trace, str_slice(&path));
+	for (int i = 0; i < CHANGES_NAMES_MAX && changes_trace_back(trace, &path, &until); i++) {
+		other = changes_trace_mark(trace, str_slice(&path));
+		cut_mark(&other, until);
+		widen(&mark, &other);
+	}
 	if (!json_object_get(entry, "from"))
 		return mark;
 	changes_text_bytes(entry, "from", &from);

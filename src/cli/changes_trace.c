@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/changes_names.h"
 #include "cli/records.h"
 #include "util/clock.h"
 #include "util/map.h"
 #include "util/mem.h"
+#include "util/prefixes.h"
 #include "view/file_access.h"
 #include "view/reorder.h"
 
@@ -24,11 +26,13 @@ struct changes_trace {
 	struct file_table *table;
 	struct file_touched *touched;
 	struct command_list *commands;
-	struct map *marks;    /* path to struct changes_mark */
-	struct map *programs; /* seq of a start to its node in the tree of commands */
-	struct map *of_execs; /* exec to its own command */
+	struct changes_names *names;
+	struct prefixes *moved; /* paths whose mark says below */
+	struct map *marks;      /* path to struct changes_mark */
+	struct map *programs;   /* seq of a start to its node in the tree of commands */
+	struct map *of_execs;   /* exec to its own command */
 	uint64_t n_events;
-	bool has_files, has_folders;
+	bool has_files;
 };
 
 /* ---- which part ---- */
@@ -151,15 +155,15 @@ static unsigned did(const struct event *ev)
 	}
 }
 
-static void add_program(struct changes_mark *mark, uint64_t seq)
+static void add_program(struct changes_mark *mark, uint64_t seq, uint64_t at)
 {
 	for (size_t i = 0; i < mark->n_programs; i++)
-		if (mark->programs[i] == seq)
+		if (mark->programs[i].seq == seq)
 			return;
 	if (mark->n_programs >= PROGRAMS_MAX)
 		return;
 	mark->programs = mem_grow(mark->programs, mark->n_programs + 1, sizeof(*mark->programs));
-	mark->programs[mark->n_programs++] = seq;
+	mark->programs[mark->n_programs++] = (struct changes_program){.seq = seq, .at = at};
 }
 
 static void mark_path(
@@ -180,13 +184,16 @@ static void mark_path(
 		mark->last_in = trace->n_events;
 		mark->did |= of->how == FILE_TOUCH_RIGHTS ? CHANGES_RIGHTS : did(ev);
 		if (node)
-			add_program(mark, node->seq);
+			add_program(mark, node->seq, trace->n_events);
 	} else {
 		mark->first_out = mark->first_out ? mark->first_out : trace->n_events;
 		mark->last_out = trace->n_events;
 	}
+	if (of->how == FILE_TOUCH_CONTENT && (did(ev) & CHANGES_CREATED))
+		mark->made = trace->n_events;
+	if (of->below && !mark->below)
+		prefixes_add(trace->moved, of->path);
 	mark->below = mark->below || of->below;
-	trace->has_folders = trace->has_folders || of->below;
 }
 
 /* What was written under another name and moved here was changed by its writers. */
@@ -196,7 +203,19 @@ static void carry_programs(struct changes_trace *trace, struct slice from, struc
 	struct changes_mark *mark = map_find(trace->marks, to);
 
 	for (size_t i = 0; source && mark && i < source->n_programs; i++)
-		add_program(mark, source->programs[i]);
+		add_program(mark, source->programs[i].seq, trace->n_events);
+}
+
+/* So was what came with a folder, which is looked up when somebody asks: there may be much in it. */
+static void add_names(struct changes_trace *trace, const struct event *ev,
+	const struct file_touch_of *from, const struct file_touch_of *to)
+{
+	if (from->path.len == 0 || to->path.len == 0)
+		return;
+	carry_programs(trace, from->path, to->path);
+	changes_names_add(trace->names, from->path, to->path, trace->n_events);
+	if (event_has(ev, exchange) && ev->exchange)
+		changes_names_add(trace->names, to->path, from->path, trace->n_events);
 }
 
 static void take_ordered(struct changes_trace *trace, const struct event *ev)
@@ -212,7 +231,7 @@ static void take_ordered(struct changes_trace *trace, const struct event *ev)
 	for (size_t i = 0; i < n; i++)
 		mark_path(trace, ev, &of[i]);
 	if (ev->kind == EVENT_FILE_RENAME && n == FILE_TOUCH_PATHS)
-		carry_programs(trace, of[0].path, of[1].path);
+		add_names(trace, ev, &of[0], &of[1]);
 }
 
 static bool says_files(const struct event *ev)
@@ -282,6 +301,8 @@ static struct changes_trace *trace_new(const struct changes_part *part)
 	trace->table = file_table_new(&all);
 	trace->touched = file_touched_new();
 	trace->commands = command_list_new(&all);
+	trace->names = changes_names_new();
+	trace->moved = prefixes_new();
 	trace->marks = map_new();
 	trace->programs = map_new();
 	trace->of_execs = map_new();
@@ -321,6 +342,8 @@ void changes_trace_free(struct changes_trace *trace)
 	for (size_t i = 0; i < trace->n_execs; i++)
 		free(trace->execs[i]);
 	free(trace->execs);
+	changes_names_free(trace->names);
+	prefixes_free(trace->moved);
 	map_free(trace->marks);
 	map_free(trace->programs);
 	map_free(trace->of_execs);
@@ -371,18 +394,26 @@ static void add_mark(struct changes_mark *all, const struct changes_mark *one)
 struct changes_mark changes_trace_mark(const struct changes_trace *trace, struct slice path)
 {
 	const struct changes_mark *mark = map_find(trace->marks, path);
+	struct prefixes_walk walk = {.path = path};
 	struct changes_mark all = {0};
+	struct slice above;
 
 	if (mark)
 		all = *mark;
-	while (trace->has_folders && path.len > 1) {
-		while (path.len > 1 && path.p[--path.len] != '/')
-			;
-		mark = map_find(trace->marks, path);
+	while (prefixes_next(trace->moved, &walk, &above)) {
+		mark = above.len < path.len ? map_find(trace->marks, above) : NULL;
 		if (mark && mark->below)
 			add_mark(&all, mark);
 	}
 	return all;
+}
+
+bool changes_trace_back(const struct changes_trace *trace, struct str *path, uint64_t *until)
+{
+	const struct changes_mark *mark = map_find(trace->marks, str_slice(path));
+	uint64_t made = mark && mark->made < *until ? mark->made : 0;
+
+	return changes_names_back(trace->names, made, path, until);
 }
 
 bool changes_trace_next(const struct changes_trace *trace, size_t *i, struct slice *ret_path,

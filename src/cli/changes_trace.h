@@ -27,9 +27,13 @@ struct changes_part {
 struct changes_mark {
 	uint64_t first_in, last_in;   /* by the part that was asked for */
 	uint64_t first_out, last_out; /* by the rest of the run */
+	uint64_t made;                /* the last time that it was made there, by whomever */
 	unsigned did;                 /* CHANGES_*, by the part */
-	bool below;                   /* a folder that moved: what lies in it moved, too */
-	uint64_t *programs;           /* seq of their starts, of those that changed it */
+	bool below;                   /* it moved: what lies in it, too, where it is a folder */
+	struct changes_program {
+		uint64_t seq; /* of its start */
+		uint64_t at;  /* when it first changed it */
+	} * programs;
 	size_t n_programs;
 };
 
@@ -46,6 +50,8 @@ const struct file_touched *changes_trace_touched(const struct changes_trace *tra
 /* Who wrote a path, also what was moved there; NULL where nobody was seen to. */
 const struct file_entry *changes_trace_find(const struct changes_trace *trace, struct slice path);
 const struct slice *changes_trace_execs(const struct changes_trace *trace);
+/* The name that a path had before, as changes_names_back(), until it was made. */
+bool changes_trace_back(const struct changes_trace *trace, struct str *path, uint64_t *until);
 /* All marks of a path and of folders above it that moved, as one. did is 0 where the part did nothing. */
 struct changes_mark changes_trace_mark(const struct changes_trace *trace, struct slice path);
 /* Walks the paths that were changed: for (i = 0; changes_trace_next(trace, &i, &path, &mark);). */

@@ -214,6 +214,28 @@ def test_who_made_each_change_is_named(cloche, tree):
 	assert f'M edit\n      by {entry_of(part, "edit")["commands"][0]["line"]}\n' in text, text
 
 
+def test_who_made_what_lies_in_a_renamed_folder_is_named(cloche, tree):
+	done = run(cloche, tree, 'mkdir a a/in; cp keep a/in/x; /usr/bin/tee a/y < keep > a/gone; mv a/in a/out; mv a b; rm b/gone; '
+		'mkdir -p a/out; /usr/bin/install keep a/out/x; dd if=keep of=b/gone 2>/dev/null')
+	part = part_of(done.record.changes(), tree)
+	exec_id = done.record.row()['exec']
+	for name, programs in (('b/out/x', ['cp']), ('b/y', ['tee']), ('a/out/x', ['install']), ('b/gone', ['dd', 'rm'])):
+		entry = entry_of(part, name)
+		assert sorted({os.path.basename(path) for path in entry['programs']}) == programs, entry
+		assert entry['execs'] == [exec_id] and len(entry['processes']) == len(programs), entry
+		assert sorted(command['line'].split()[0].split('/')[-1] for command in entry['commands']) == ['sh'], entry
+
+
+def test_part_of_a_run_knows_what_it_made_by_the_name_of_now(cloche, tree, sandbox):
+	box = sandbox('--trace', *rw(tree)[:2])
+	for script in ('mkdir a; echo 1 > a/x', 'mv a b; echo 2 > b/z'):
+		assert box.sh(f'cd {tree}; {script}').code == 0
+	execs = [row['exec'] for row in box.record.rows()]
+	for exec_id, want in zip(execs, ({'b/x'}, {'b/x', 'b/z'})):
+		part = part_of(json.loads(cloche.call('changes', '--json', '--exec', exec_id, box.id).out), tree)
+		assert {name for kind, name in told(part) if kind == 'added'} == want, part
+
+
 def test_without_tracing_changes_are_told_and_nobody_is_named(cloche, tree):
 	done = run(cloche, tree, 'echo new > edit', options=('--no-trace',))
 	part = part_of(done.record.changes(), tree)
