@@ -149,11 +149,13 @@ static bool is_layer(const char *name)
 	return id ? id_is_valid("sb", id) : slice_starts(slice_of(name), "sha256-");
 }
 
-/* Under the name of what is half made first: who is cut off on the way leaves nothing that passes for a layer. */
+/* Under the name of what is half made first: who is cut off on the way leaves nothing that passes for a layer. Such a
+ * rest of before would stand in the way. */
 static bool remove_layer(int dirfd, const char *name)
 {
 	scoped_mem char *gone = mem_printf(".tmp-gone-%s", name);
 
+	(void)path_remove_all(dirfd, gone); /* where it stays, the rename says so */
 	return renameat(dirfd, name, dirfd, gone) == 0 && path_remove_all(dirfd, gone) == 0;
 }
 

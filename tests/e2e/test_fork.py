@@ -47,6 +47,15 @@ def changes(box):
 		for kind in ('added', 'removed', 'changed', 'renamed', 'mode_changed') if root.get(kind)} for root in box.record.changes()}
 
 
+def test_what_an_interrupted_gc_left_is_not_in_the_way_of_the_next(own_cloche):
+	layer = own_cloche.state / 'layers' / 'sb_0000000000000000.1'
+	left = layer.with_name(f'.tmp-gone-{layer.name}')
+	for folder in (layer, left):
+		(folder / 'fs' / 'd').mkdir(parents=True)
+	assert json.loads(own_cloche.call('gc', '--json').out)['layers'] == 1
+	assert not layer.exists() and not left.exists()
+
+
 def test_neither_sees_what_the_other_does_later(sandbox, cloche, fork, project):
 	(project / 'a').write_text('host\n')
 	(project / 'gone').write_text('host\n')
