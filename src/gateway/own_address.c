@@ -44,6 +44,23 @@ static bool ask(int route_fd, const uint8_t address[16])
 	return send(route_fd, &q, q.head.nlmsg_len, 0) == (ssize_t)q.head.nlmsg_len;
 }
 
+/* What the kernel says where no route leads there, or one that says no: unreachable, prohibit, blackhole; or where the host
+ * has none of these addresses (no IPv6). Anything else (no memory) tells nothing of the address. */
+static bool says_no_way(int error)
+{
+	switch (-error) {
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case EACCES:
+	case EINVAL:
+	case EAFNOSUPPORT:
+	case EOPNOTSUPP:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* The kernel has answered when send() is back. */
 bool own_address_is(int route_fd, const uint8_t address[16])
 {
@@ -52,6 +69,7 @@ bool own_address_is(int route_fd, const uint8_t address[16])
 		char bytes[ANSWER_MAX];
 	} answer;
 	const struct rtmsg *route = NLMSG_DATA(&answer.head);
+	const struct nlmsgerr *failure = NLMSG_DATA(&answer.head);
 	ssize_t n;
 
 	if (!ask(route_fd, address))
@@ -59,7 +77,7 @@ bool own_address_is(int route_fd, const uint8_t address[16])
 	n = recv(route_fd, &answer, sizeof(answer), 0);
 	if (n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) &&
 		answer.head.nlmsg_type == NLMSG_ERROR)
-		return false; /* there is no way there */
+		return !says_no_way(failure->error);
 	if (n < (ssize_t)NLMSG_LENGTH(sizeof(*route)) || answer.head.nlmsg_type != RTM_NEWROUTE)
 		return true;
 	return route->rtm_type == RTN_LOCAL || route->rtm_type == RTN_ANYCAST;

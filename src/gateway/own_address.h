@@ -11,7 +11,7 @@
 int own_address_open(void);
 
 /* As things are now: addresses come and go while a sandbox lives (another network, IPv6 that changes each day). Also
- * true where the kernel does not answer: better refused than let in. */
+ * true where the kernel does not answer, or with an error that says nothing of the address: better refused than let in. */
 bool own_address_is(int route_fd, const uint8_t address[16]);
 
 #endif
