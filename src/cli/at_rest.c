@@ -61,8 +61,8 @@ int at_rest_open(const struct cli *cli, const char *name, struct at_rest *at, st
 	r = mend_sandbox(cli->state_dir, cli->run_dir, at->id, err);
 	if (r >= 0)
 		r = at->lock_fd = launch_lock(cli->state_dir, at->id, err);
-	if (r < 0)
-		return is_alive(cli, at->id) ? refuse(cli, at->id, err) : r;
+	if (r < 0) /* another was faster, and may have removed it */
+		return r == -ENOENT || is_alive(cli, at->id) ? refuse(cli, at->id, err) : r;
 	at->dir = mem_printf("%s/sandboxes/%s", cli->state_dir, at->id);
 	r = rest_read(at->dir, &at->rest, err);
 	if (r == -ENOENT || (r == 0 && at->rest->is_wanted_gone))

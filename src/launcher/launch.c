@@ -100,7 +100,7 @@ static int try_lock(const char *state_dir, const char *id)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	return take_fd(&fd);
+	return fdio_is_at(fd, AT_FDCWD, path) ? take_fd(&fd) : -ENOENT;
 }
 
 static int spec_file(const struct spec *spec, struct err *err)

@@ -16,7 +16,9 @@
 #include "supervisor/end_changes.h"
 #include "supervisor/resting.h"
 #include "supervisor/seal_request.h"
+#include "supervisor/trash.h"
 #include "util/clock.h"
+#include "util/fdio.h"
 #include "util/log.h"
 #include "util/map.h"
 #include "util/mem.h"
@@ -270,7 +272,7 @@ static int mend_folder(const struct salvage_config *config, const char *dir, con
 		r = sandbox_clean(config->id, config->state_dir, dir, err);
 	if (r < 0)
 		return r;
-	r = path_remove_all(AT_FDCWD, dir);
+	r = trash_remove(config->state_dir, dir, config->id);
 	return r < 0 ? err_set(err, r, "remove '%s': %m", dir) : 0;
 }
 
@@ -285,5 +287,7 @@ int salvage_sandbox(const struct salvage_config *config, struct err *err)
 		return errno == ENOENT ? 0 : err_set(err, -errno, "open '%s': %m", lock);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_set(err, -EBUSY, "sandbox %s is alive", config->id);
+	if (!fdio_is_at(fd, AT_FDCWD, lock))
+		return err_set(err, -EBUSY, "another has removed sandbox %s", config->id);
 	return mend_folder(config, dir, record_dir, err);
 }

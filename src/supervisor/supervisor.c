@@ -490,7 +490,7 @@ static void forget_all(const struct supervisor *sup)
 {
 	(void)path_remove_all(AT_FDCWD, sup->record_dir);
 	(void)path_remove_all(AT_FDCWD, sup->changes_dir);
-	(void)path_remove_all(AT_FDCWD, sup->dir);
+	(void)trash_remove(sup->state_dir, sup->dir, sup->id);
 }
 
 /* Clears the disk. A record without its last seal keeps its sandbox's folder: gc signs its end as cut. */
@@ -506,7 +506,7 @@ static void clear(struct supervisor *sup, bool was_made, bool is_sealed)
 	if (is_sealed && sup->is_settled)
 		end_changes_drop(sup->state_dir, sup->id);
 	if (is_sealed)
-		trash_remove(sup->state_dir, sup->dir, sup->id);
+		(void)trash_remove(sup->state_dir, sup->dir, sup->id); /* what stays, gc removes */
 }
 
 /* One that was to go on rests again, as it was. */

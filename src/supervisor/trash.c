@@ -68,29 +68,28 @@ static unsigned n_heaps(const char *trash)
 	                             : 0; /* a link for each folder in it */
 }
 
-static int move_aside(const char *state_dir, const char *dir, const char *id)
+static int make_trash(const char *trash)
 {
-	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
-	scoped_mem char *to = mem_printf("%s/%s", trash, id);
-
-	if (mkdir(trash, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	if (n_heaps(trash) >= HEAPS_MAX)
-		return -EBUSY;
-	return rename(dir, to) < 0 ? -errno : 0;
+	return mkdir(trash, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-void trash_remove(const char *state_dir, const char *dir, const char *id)
+int trash_remove(const char *state_dir, const char *dir, const char *id)
 {
+	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
+	scoped_mem char *aside = mem_printf("%s/%s", trash, id);
 	struct size size = {0};
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool may_wait;
 
 	if (fd < 0)
-		return;
+		return errno == ENOENT ? 0 : -errno;
 	measure(fd, &size);
-	if (is_small(&size) && move_aside(state_dir, dir, id) == 0)
-		return;
-	(void)path_remove_all(AT_FDCWD, dir); /* what stays, gc removes */
+	may_wait = is_small(&size) && n_heaps(trash) < HEAPS_MAX;
+	if (make_trash(trash) < 0 || rename(dir, aside) < 0)
+		return path_remove_all(AT_FDCWD, dir);
+	if (!may_wait)
+		(void)path_remove_all(AT_FDCWD, aside); /* what stays, the next sweep removes */
+	return 0;
 }
 
 static void empty_trash(const char *state_dir)

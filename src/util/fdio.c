@@ -139,6 +139,14 @@ void fdio_reserve(int n)
 		close(fd);
 }
 
+bool fdio_is_at(int fd, int dirfd, const char *path)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 && fstatat(dirfd, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
 int fdio_set_nonblock(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);

@@ -20,6 +20,9 @@ int fdio_put(int dirfd, const char *path, const char *text);
 /* Replaces a file at once: a temporary one beside it, synced, renamed over it. Mode as given. */
 int fdio_replace(int dirfd, const char *path, const void *p, size_t len, mode_t mode);
 
+/* Whether the file of that name is the one that is open: a lock holds nothing once its file was removed or moved. */
+bool fdio_is_at(int fd, int dirfd, const char *path);
+
 int fdio_set_nonblock(int fd, bool on);
 /* Where 0, 1 or 2 is not open, puts something there that refuses reading or writing just so: else the next
  * descriptor that is opened would be taken for it. For the first line of main(). */

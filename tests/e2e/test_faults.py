@@ -10,6 +10,7 @@ import random
 import shutil
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -433,3 +434,24 @@ def test_second_command_on_an_attached_connection_is_refused(box):
 		assert refused['ok'] is False and refused['errno'] == 'EBUSY', refused
 		request(sock, request='exec', spec={'argv': ['/bin/true'], 'detach': True})
 		assert answer(sock)['ok'] is True
+
+
+@pytest.mark.parametrize('verb', ['gc', 'rm'])
+def test_two_that_clear_away_the_same(own_cloche, verb):
+	"""A folder that is half removed is nobody's to mend."""
+	if shutil.which('strace') is None:
+		pytest.skip('needs strace')
+	box = own_cloche.create()
+	box.sh('mkdir /opt/d; for i in $(seq 300); do echo > /opt/d/$i; done')  # more than is moved aside for later
+	kill_and_wait(box.supervisor()[0])
+	args = ('gc',) if verb == 'gc' else ('rm', box.id)
+	slow = subprocess.Popen(['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=unlinkat', '-e', 'inject=unlinkat:delay_exit=3000', own_cloche.program, *args],
+		env=own_cloche.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+	while slow.poll() is None:
+		done = own_cloche.call(*args)
+		assert done.code == 0, done
+	out, err = slow.communicate()
+	assert slow.returncode == 0, (out, err)
+	assert not own_cloche.left_behind()
+	assert own_cloche.call('gc').out == '0 sandboxes mended\n'
+	assert own_cloche.call('verify', box.id).code == 0
