@@ -12,10 +12,14 @@
 #include "cli/records.h"
 #include "cli/verb.h"
 #include "control/client.h"
+#include "control/rest.h"
+#include "launcher/launch.h"
 #include "launcher/ledger.h"
 #include "launcher/mend.h"
 #include "util/mem.h"
 #include "util/path.h"
+
+#define END_TRIES 16 /* each waits for whoever has it, two seconds at most */
 
 struct rm_options {
 	bool record, changes, bodies;
@@ -96,20 +100,55 @@ static void drop_settled(const struct cli *cli, const char *id)
 	pending_done(&pending);
 }
 
-/* Written down first: where this is cut off, gc goes on with it. */
-static int remove_resting(const struct cli *cli, const char *id, struct err *err)
+static bool has_folder(const struct cli *cli, const char *id)
 {
-	struct at_rest at;
-	int r = at_rest_open(cli, id, &at, err);
+	scoped_mem char *dir = mem_printf("%s/sandboxes/%s", cli->state_dir, id);
 
-	if (r >= 0) {
-		at.rest->is_wanted_gone = true;
-		r = rest_write(at.dir, at.rest, err);
-	}
-	at_rest_done(&at);
-	if (r >= 0)
+	return access(dir, F_OK) == 0;
+}
+
+/* Written down first: where this is cut off, gc goes on with it, and nobody resumes it meanwhile. */
+static int want_gone(const struct cli *cli, const char *id, struct err *err)
+{
+	scoped_mem char *dir = mem_printf("%s/sandboxes/%s", cli->state_dir, id);
+	scoped_fd int lock = launch_lock(cli->state_dir, id, err);
+	scoped(rest) struct rest *rest = NULL;
+	int r = lock < 0 ? lock : rest_read(dir, &rest, err);
+
+	if (r < 0 || rest->is_wanted_gone)
+		return r == -ENOENT ? 0 : r;
+	rest->is_wanted_gone = true;
+	return rest_write(dir, rest, err);
+}
+
+/* Whatever is at work on it right now: being made, suspended, resumed, ended or mended, it is locked. */
+static int end_once(const struct cli *cli, const char *id, struct err *err)
+{
+	char *ids[] = {(char *)id};
+	int r = is_alive(cli, id) ? life_ask_all(cli, "stop", ids, 1, err) : 0;
+
+	if (r < 0 && is_alive(cli, id))
+		return r;
+	r = want_gone(cli, id, err);
+	if (r == 0)
 		r = mend_sandbox(cli->state_dir, cli->run_dir, id, err);
-	if (r >= 0)
+	return r == -EBUSY ? 0 : r;
+}
+
+/* Until its folder is gone: what is removed after that is nobody's any more. */
+static int end(const struct cli *cli, const char *id, struct err *err)
+{
+	bool has_rested = false;
+	int r = 0;
+
+	for (int i = 0; r >= 0 && i < END_TRIES && has_folder(cli, id); i++) {
+		has_rested |= at_rest_is(cli, id);
+		r = end_once(cli, id, err);
+	}
+	if (r >= 0 && has_folder(cli, id))
+		r = err_set(
+			err, -EBUSY, "sandbox %s is being made, resumed or ended: try again", id);
+	if (r >= 0 && has_rested)
 		drop_settled(cli, id);
 	return r < 0 ? r : 0;
 }
@@ -118,15 +157,13 @@ static int remove_one(
 	const struct cli *cli, const struct rm_options *o, const char *name, struct err *err)
 {
 	scoped(reader) struct reader *reader = NULL;
-	char id[ID_SIZE], *ids[] = {id};
+	char id[ID_SIZE];
 	int r = records_resolve(cli, name, id, err);
 
 	if (r == 0)
 		r = records_open(cli, id, &reader, err); /* refuses another user's */
-	if (r == 0 && is_alive(cli, id))
-		r = life_ask_all(cli, "stop", ids, 1, err);
-	if (r == 0 && at_rest_is(cli, id))
-		r = remove_resting(cli, id, err);
+	if (r == 0)
+		r = end(cli, id, err);
 	if (r == 0 && (o->changes || o->record))
 		r = remove_changes(cli, id, err);
 	if (r == 0 && o->bodies && !o->record)

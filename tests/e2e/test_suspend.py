@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -257,3 +259,48 @@ def test_ids_stay_reserved(own_cloche):
 	assert box.sh('stat -c "%u" /etc/mine').out == '0\n'
 	assert kept.read_text() == box.id
 	box.remove()
+
+
+@pytest.mark.parametrize('what', [(), ('--changes',), ('--record',)])
+def test_removed_while_it_is_put_away(own_cloche, project, what):
+	"""Between its last answer and its rest it hears nobody: whoever removes it then waits."""
+	if shutil.which('strace') is None:
+		pytest.skip('needs strace')
+	box = own_cloche.create('-m', f'{project}:/work:cow')
+	box.sh('echo x > /work/x; echo y > /etc/y')
+	[supervisor] = box.supervisor()
+	slow = subprocess.Popen(['strace', '-qq', '-o', '/dev/null', '-e', 'inject=syncfs:delay_enter=1500000', '-p', str(supervisor)])
+	wait_for(lambda: 'TracerPid:\t0\n' not in pathlib.Path(f'/proc/{supervisor}/status').read_text(), 'strace')
+	process = own_cloche.start('suspend', box.id)
+	wait_for(lambda: not own_cloche.processes(box.id, 'cloche-init'), 'its silence')
+	time.sleep(0.3)
+	assert process.poll() is None
+	removed = own_cloche.call('rm', *what, box.id)
+	assert process.communicate(timeout=20) == (b'', b'') and slow.wait(timeout=20) is not None
+	assert removed.code == 0, removed
+	assert not own_cloche.left_behind()
+	assert (own_cloche.state / 'changes' / box.id).exists() == (not what)
+	assert (own_cloche.state / 'records' / box.id).exists() == (what != ('--record',))
+	if what != ('--record',):
+		verify(own_cloche, box.id)
+		assert {change['path'] for root in box.record.changes() for change in root.get('added', [])} == {'/work/x', '/etc/y'}
+	assert own_cloche.call('verify', '--all').code == 0
+
+
+def test_removed_while_others_end_and_resume_it(own_cloche, project):
+	"""Whoever comes first: what was removed is gone with all that belongs to it, and nothing comes back."""
+	how = random.Random(11)
+	for _ in range(6):
+		box = own_cloche.create('-m', f'{project}:/work:cow')
+		if how.random() < 0.5:
+			own_cloche.call('suspend', box.id)
+		others = [own_cloche.start(how.choice(['suspend', 'resume', 'stop', 'fork', 'rm']), box.id) for _ in range(3)]
+		time.sleep(how.random() * 0.08)
+		removed = own_cloche.call('rm', '--record', box.id)
+		forks = [process.communicate(timeout=30)[0].decode().split() for process in others]
+		for fork in sum(forks, []):
+			own_cloche.call('rm', '--record', fork)
+		assert removed.code == 0, removed
+		assert not (own_cloche.state / 'records' / box.id).exists() and not (own_cloche.state / 'changes' / box.id).exists()
+		own_cloche.check_clean()
+	assert own_cloche.call('verify', '--all').code == 0
