@@ -245,9 +245,10 @@ int pending_enter_applied(
 	return r < 0 ? r : entered;
 }
 
-int pending_drop_settled(struct pending *pending, struct err *err)
+int pending_drop_settled(const struct cli *cli, struct pending *pending, struct err *err)
 {
-	int r = pending->stays ? 0 : discard_empty_set(pending->set, err);
+	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
+	int r = pending->stays ? 0 : discard_empty_set(pending->set, trash, err);
 
 	return r < 0 ? r : 0;
 }
@@ -282,7 +283,7 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 	}
 	r = pending_enter_applied(cli, pending.id, n_done, r, err);
 	if (r == 0 && pending.set)
-		r = pending_drop_settled(&pending, err);
+		r = pending_drop_settled(cli, &pending, err);
 	if (text.len > 0)
 		(void)fdio_write_all(STDERR_FILENO, text.p, text.len);
 	pending_done(&pending);

@@ -42,7 +42,7 @@ int pending_sort_paths(const struct pending *pending, char **args, size_t n_args
 void pending_paths_free(struct pending_paths *paths, size_t n_roots);
 
 /* Removes a change set of which nothing is left to apply; not while the sandbox runs. */
-int pending_drop_settled(struct pending *pending, struct err *err);
+int pending_drop_settled(const struct cli *cli, struct pending *pending, struct err *err);
 
 /* Says on stderr where not all of a root could be read; whether that is so. */
 bool pending_say_unread(const struct changes *changes);

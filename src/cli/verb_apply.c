@@ -156,7 +156,7 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 	done = totals.counts[APPLY_DONE] + totals.counts[APPLY_LESS];
 	r = pending_enter_applied(cli, pending->id, done, r, err);
 	if (r == 0 && pending->set)
-		r = pending_drop_settled(pending, err);
+		r = pending_drop_settled(cli, pending, err);
 	if (print_totals(cli, &totals, r < 0 ? &ignored : err) < 0 && r >= 0)
 		r = -EIO;
 	str_done(&totals.text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche discard: throws away what a sandbox changed in its cow mounts. */
+#include <errno.h>
 #include <string.h>
 
 #include "cli/pending.h"
@@ -7,6 +8,7 @@
 #include "manifest/discard.h"
 #include "util/jsonw.h"
 #include "util/log.h"
+#include "util/mem.h"
 
 static void add_folder(struct str *out, const struct change *in, size_t n)
 {
@@ -82,21 +84,58 @@ static int discard_roots(struct pending *pending, const struct pending_paths *pa
 	return r;
 }
 
-static int discard_pending(const struct cli *cli, struct pending *pending, char **args,
-	size_t n_args, struct str *out, struct err *err)
+static size_t list_all(const struct pending *pending, struct str *out)
+{
+	static const struct apply_options all;
+	size_t n = 0;
+
+	for (size_t i = 0; i < pending->list.n; i++) {
+		if (!pending->list.roots[i]->cow)
+			continue;
+		add_names(pending->list.roots[i], &all, out);
+		n += discard_count(pending->list.roots[i]);
+	}
+	return n;
+}
+
+/* Entered first: a set that is gone tells nobody any more what it was. On a full disk it goes first, to make room. */
+static int discard_whole(const struct cli *cli, struct pending *pending, struct str *out,
+	size_t *ret_n, struct err *err)
+{
+	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
+	int r, entered;
+
+	*ret_n = list_all(pending, out);
+	entered = pending_enter_ledger(cli, pending->id, "discard", *ret_n, err);
+	if (entered < 0 && entered != -ENOSPC && entered != -EDQUOT)
+		return entered;
+	r = discard_set(pending->set, trash, err);
+	return r == 0 && entered < 0
+	               ? pending_enter_ledger(cli, pending->id, "discard", *ret_n, err)
+	               : r;
+}
+
+static int discard_named(const struct cli *cli, struct pending *pending, char **args, size_t n_args,
+	struct str *out, size_t *ret_n, struct err *err)
 {
 	struct pending_paths *paths = NULL;
-	size_t n = 0;
 	int r = pending_sort_paths(pending, args, n_args, false, &paths, err);
 
 	if (r < 0)
 		return r;
-	r = discard_roots(pending, paths, out, &n, err);
+	r = discard_roots(pending, paths, out, ret_n, err);
 	pending_paths_free(paths, pending->list.n);
-	if (r == 0 && n_args == 0 && !pending->stays)
-		r = discard_set(pending->set, err);
-	if (r == 0)
-		r = pending_enter_ledger(cli, pending->id, "discard", n, err);
+	return r < 0 ? r : pending_enter_ledger(cli, pending->id, "discard", *ret_n, err);
+}
+
+static int discard_pending(const struct cli *cli, struct pending *pending, char **args,
+	size_t n_args, struct str *out, struct err *err)
+{
+	size_t n = 0;
+	int r = n_args == 0 && !pending->stays
+	                ? discard_whole(cli, pending, out, &n, err)
+	                : discard_named(cli, pending, args, n_args, out, &n, err);
+
 	if (cli->json || cli->jsonl) {
 		str_reset(out);
 		str_printf(out, "{\"discarded\":%zu}\n", n);

@@ -10,8 +10,8 @@
 #include "cli/option.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
+#include "util/aside.h"
 #include "util/mem.h"
-#include "util/path.h"
 #include "util/scoped.h"
 
 static const struct option rows[] = {
@@ -53,10 +53,9 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r < 0)
 		return r;
 	r = n_mended = mend_all(cli->state_dir, cli->run_dir, 0, err);
-	removed = path_remove_all(AT_FDCWD, trash);
-	if (r >= 0 && removed < 0 &&
-		removed != -ENOTEMPTY) /* a sandbox that ends meanwhile adds to it */
-		r = err_set(err, removed, "remove '%s': %m", trash);
+	removed = aside_empty(trash);
+	if (r >= 0 && removed < 0 && removed != -ENOENT)
+		r = err_set(err, removed, "remove what is in '%s': %m", trash);
 	if (r >= 0)
 		r = image_choice_clean(cli, err);
 	if (r >= 0)

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "cli/at_rest.h"
 #include "cli/life.h"
 #include "cli/pending.h"
 #include "cli/records.h"
@@ -16,8 +15,10 @@
 #include "launcher/launch.h"
 #include "launcher/ledger.h"
 #include "launcher/mend.h"
+#include "manifest/change_set.h"
+#include "record/record.h"
+#include "util/aside.h"
 #include "util/mem.h"
-#include "util/path.h"
 
 #define END_TRIES 16 /* each waits for whoever has it, two seconds at most */
 
@@ -46,10 +47,12 @@ static bool is_alive(const struct cli *cli, const char *id)
 	return client_connect(cli->state_dir, id, &client, NULL) == 0;
 }
 
-static int remove_tree(const struct cli *cli, const char *kind, const char *id, struct err *err)
+/* name: of its own, in the trash. */
+static int remove_tree(const struct cli *cli, const char *path, const char *name, const char *last,
+	struct err *err)
 {
-	scoped_mem char *path = mem_printf("%s/%s/%s", cli->state_dir, kind, id);
-	int r = path_remove_all(AT_FDCWD, path);
+	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
+	int r = aside_remove(trash, path, name, last);
 
 	return r < 0 ? err_set(err, r, "remove '%s': %m", path) : 0;
 }
@@ -58,12 +61,13 @@ static int remove_tree(const struct cli *cli, const char *kind, const char *id, 
 static int remove_changes(const struct cli *cli, const char *id, struct err *err)
 {
 	scoped_mem char *path = mem_printf("%s/changes/%s", cli->state_dir, id);
+	scoped_mem char *name = mem_printf("%s.changes", id);
 	scoped_fd int lock = -1;
 	int r = pending_lock(path, &lock, err);
 
 	if (r == -ENOENT)
 		return 0;
-	return r < 0 ? r : remove_tree(cli, "changes", id, err);
+	return r < 0 ? r : remove_tree(cli, path, name, CHANGE_SET_LAST, err);
 }
 
 /* Who, what, and where the record stood: before it goes. */
@@ -83,21 +87,11 @@ static int enter_tombstone(
 /* Entered first: else verify would find them missing where this is cut off. */
 static int remove_bodies(const struct cli *cli, const char *id, struct err *err)
 {
-	scoped_mem char *kind = mem_printf("records/%s", id);
+	scoped_mem char *path = mem_printf("%s/records/%s/bodies", cli->state_dir, id);
+	scoped_mem char *name = mem_printf("%s.bodies", id);
 	int r = enter_tombstone(cli, id, "remove-bodies", "bodies removed", err);
 
-	return r < 0 ? r : remove_tree(cli, kind, "bodies", err);
-}
-
-/* One that was kept, and waited for forks only. Where it cannot be looked at, the next discard takes it away. */
-static void drop_settled(const struct cli *cli, const char *id)
-{
-	struct pending pending;
-	struct err ignored;
-
-	if (pending_open(cli, id, true, &pending, &ignored) == 0 && pending.set)
-		(void)pending_drop_settled(&pending, &ignored);
-	pending_done(&pending);
+	return r < 0 ? r : remove_tree(cli, path, name, NULL, err);
 }
 
 static bool has_folder(const struct cli *cli, const char *id)
@@ -138,19 +132,24 @@ static int end_once(const struct cli *cli, const char *id, struct err *err)
 /* Until its folder is gone: what is removed after that is nobody's any more. */
 static int end(const struct cli *cli, const char *id, struct err *err)
 {
-	bool has_rested = false;
 	int r = 0;
 
-	for (int i = 0; r >= 0 && i < END_TRIES && has_folder(cli, id); i++) {
-		has_rested |= at_rest_is(cli, id);
+	for (int i = 0; r >= 0 && i < END_TRIES && has_folder(cli, id); i++)
 		r = end_once(cli, id, err);
-	}
 	if (r >= 0 && has_folder(cli, id))
 		r = err_set(
 			err, -EBUSY, "sandbox %s is being made, resumed or ended: try again", id);
-	if (r >= 0 && has_rested)
-		drop_settled(cli, id);
 	return r < 0 ? r : 0;
+}
+
+/* Entered first, as above. */
+static int remove_record(const struct cli *cli, const char *id, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/records/%s", cli->state_dir, id);
+	scoped_mem char *name = mem_printf("%s.record", id);
+	int r = enter_tombstone(cli, id, "remove", "record removed", err);
+
+	return r < 0 ? r : remove_tree(cli, path, name, RECORD_LAST, err);
 }
 
 static int remove_one(
@@ -168,10 +167,7 @@ static int remove_one(
 		r = remove_changes(cli, id, err);
 	if (r == 0 && o->bodies && !o->record)
 		r = remove_bodies(cli, id, err);
-	if (r < 0 || !o->record)
-		return r;
-	r = enter_tombstone(cli, id, "remove", "record removed", err);
-	return r < 0 ? r : remove_tree(cli, "records", id, err);
+	return r < 0 || !o->record ? r : remove_record(cli, id, err);
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/handover.h"
+#include "util/aside.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -219,10 +220,12 @@ static void remove_folders(const char *state_dir, const char *id)
 {
 	scoped_mem char *sandbox = mem_printf("%s/sandboxes/%s", state_dir, id);
 	scoped_mem char *changes = mem_printf("%s/changes/%s", state_dir, id);
+	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
+	scoped_mem char *name = mem_printf("%s.changes", id);
 
 	/* What stays is gc's. */
-	(void)path_remove_all(AT_FDCWD, changes);
-	(void)path_remove_all(AT_FDCWD, sandbox);
+	(void)aside_remove(trash, changes, name, NULL);
+	(void)aside_remove(trash, sandbox, id, "lock");
 }
 
 /* The name is that of the folder that holds the tree. */

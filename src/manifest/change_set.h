@@ -16,6 +16,7 @@
 #include "util/scoped.h"
 #include "util/slice.h"
 
+#define CHANGE_SET_LAST       "changes.json" /* without it, the rest is nobody's */
 #define CHANGE_SET_LAYERS_MAX 256
 #define CHANGE_SET_ID_RANGE   65536u /* host ids of one sandbox */
 #define CHANGE_SET_STACK_MAX  128    /* shared layers below one upper */

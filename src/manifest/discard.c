@@ -9,7 +9,8 @@
 #include "manifest/apply_plan.h"
 #include "manifest/beneath.h"
 #include "manifest/journal.h"
-#include "util/path.h"
+#include "util/aside.h"
+#include "util/mem.h"
 
 bool discard_means(const struct change *c, const struct apply_options *options)
 {
@@ -17,6 +18,20 @@ bool discard_means(const struct change *c, const struct apply_options *options)
 		if (apply_plan_names(c, options->paths[i]))
 			return true;
 	return options->n_paths == 0;
+}
+
+static bool counts(const struct change *c)
+{
+	return !(c->flags & CHANGE_QUIET);
+}
+
+size_t discard_count(const struct changes *changes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < changes->n_items; i++)
+		n += counts(&changes->items[i]);
+	return n;
 }
 
 /* A new file's data goes at once. Marks stay: without a whiteout or a redirect, others would read differently. */
@@ -49,7 +64,7 @@ int discard_changes(struct change_set *set, const struct changes *changes,
 			continue;
 		memcpy(entry.state, c->state, sizeof(entry.state));
 		r = journal_add(set->journal, changes->n, slice_of(c->path), &entry);
-		n += !(c->flags & CHANGE_QUIET);
+		n += counts(c);
 	}
 	if (r == 0)
 		r = journal_sync(set->journal);
@@ -62,16 +77,18 @@ int discard_changes(struct change_set *set, const struct changes *changes,
 	return 0;
 }
 
-int discard_set(struct change_set *set, struct err *err)
+int discard_set(struct change_set *set, const char *trash, struct err *err)
 {
-	int r = path_remove_all(AT_FDCWD, set->dir);
+	const char *id = strrchr(set->dir, '/');
+	scoped_mem char *name = mem_printf("%s.changes", id ? id + 1 : set->dir);
+	int r = aside_remove(trash, set->dir, name, CHANGE_SET_LAST);
 
 	if (r < 0)
 		return err_set(err, r, "remove '%s': %m", set->dir);
 	return 0;
 }
 
-int discard_empty_set(struct change_set *set, struct err *err)
+int discard_empty_set(struct change_set *set, const char *trash, struct err *err)
 {
 	int r = 0;
 
@@ -86,6 +103,6 @@ int discard_empty_set(struct change_set *set, struct err *err)
 			return 0;
 	}
 	if (r == 0)
-		r = discard_set(set, err);
+		r = discard_set(set, trash, err);
 	return r < 0 ? r : 1;
 }

@@ -16,6 +16,9 @@
 #include "util/err.h"
 #include "util/scoped.h"
 
+/* Of a record's files, the one that goes last where they have to go one by one: the rest is nothing without it. */
+#define RECORD_LAST "log.jsonl"
+
 struct record;
 
 struct record_config {

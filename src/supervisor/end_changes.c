@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "supervisor/end_changes.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "manifest/change_set.h"
 #include "manifest/changes.h"
 #include "manifest/changes_json.h"
 #include "manifest/changes_rw.h"
+#include "manifest/discard.h"
 #include "supervisor/rw_before.h"
+#include "util/aside.h"
 #include "util/mem.h"
+#include "util/scoped.h"
 
 static bool is_settled(const struct changes_list *list)
 {
@@ -36,9 +43,9 @@ int end_changes_put(struct record *record, const char *changes_dir,
 		(void)changes_keep_seen(
 			set, &list); /* without it, a later touch shows as a change */
 		r = record_put_changes(record, str_slice(&text));
+		*ret_is_settled = (r == 0 || r == -EEXIST) && is_settled(&list);
 		if (r < 0)
 			r = err_set(err, r, "keep the list of changes: %m");
-		*ret_is_settled = r == 0 && is_settled(&list);
 	}
 	changes_list_done(&list);
 	return r;
@@ -61,6 +68,28 @@ void end_changes_drop(const char *state_dir, const char *id)
 {
 	scoped_mem char *from = mem_printf("%s/changes/%s", state_dir, id);
 	scoped_mem char *to = mem_printf("%s/sandboxes/%s/changes", state_dir, id);
+	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
+	scoped_mem char *name = mem_printf("%s.changes", id);
 
-	(void)rename(from, to); /* else the next discard takes it away */
+	if (rename(from, to) < 0)
+		(void)aside_remove(trash, from, name,
+			CHANGE_SET_LAST); /* else the next discard takes it away */
+}
+
+void end_changes_drop_settled(const char *state_dir, const char *id)
+{
+	scoped_mem char *dir = mem_printf("%s/changes/%s", state_dir, id);
+	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
+	scoped_fd int lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scoped(change_set) struct change_set *set = NULL;
+	struct err ignored; /* what stays, a discard takes away */
+	int r;
+
+	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return;
+	r = change_set_open(dir, &set, &ignored);
+	if (r == -ENOENT)
+		end_changes_drop(state_dir, id); /* killed before a command could start */
+	else if (r == 0)
+		(void)discard_empty_set(set, trash, &ignored);
 }

@@ -15,7 +15,11 @@ void end_changes_save(struct supervisor *sup);
 int end_changes_put(struct record *record, const char *changes_dir,
 	const struct changes_rw_options *rw, bool *ret_is_settled, struct err *err);
 
-/* Takes the change set away at once: with the sandbox's folder, into which it is moved. */
+/* Takes the change set away in one step: with the sandbox's folder, into which it is moved where that is there. */
 void end_changes_drop(const char *state_dir, const char *id);
+
+/* The same for one in which nothing waits, or which holds nothing at all. Not while an apply or discard has it: that
+ * drops it itself. */
+void end_changes_drop_settled(const char *state_dir, const char *id);
 
 #endif

@@ -30,7 +30,7 @@ struct salvage {
 	int64_t last_guest_ns;
 	bool has_stopped;   /* in the record */
 	bool has_suspended; /* as the last that became of it */
-	bool is_settled;    /* nothing waits to be applied */
+	bool is_pending;    /* its changes were looked at, and some wait to be applied */
 };
 
 static void emit(struct event_sink *sink, struct event *ev)
@@ -141,9 +141,10 @@ static void put_changes(struct salvage *salvage, const char *changes_dir)
 {
 	static const struct changes_rw_options nobody_watched;
 	struct err err = {0};
-	int r = end_changes_put(
-		salvage->record, changes_dir, &nobody_watched, &salvage->is_settled, &err);
+	bool is_settled;
+	int r = end_changes_put(salvage->record, changes_dir, &nobody_watched, &is_settled, &err);
 
+	salvage->is_pending = !is_settled;
 	if (r == 0 || r == -EEXIST)
 		return;
 	(void)err_wrap(&err, 0, "what was changed is not known");
@@ -193,15 +194,18 @@ static bool is_beyond_mending(int r)
 	       r == -EISDIR || r == -ENXIO;
 }
 
-/* rests: its files stay, for forks of it. */
+/* *ret_is_pending: changes wait to be applied, as far as that was looked at. */
 static int mend_record(const struct salvage_config *config, const char *record_dir,
-	enum record_end end, bool rests, struct err *err)
+	enum record_end end, bool *ret_is_pending, struct err *err)
 {
 	scoped_mem char *changes_dir = mem_printf("%s/changes/%s", config->state_dir, config->id);
 	struct salvage salvage = {.sink.emit = emit};
 	scoped_mem char *pins = mem_printf("%s/bpf", config->run_dir);
 	struct map *open;
-	int r = has_ended(record_dir) ? -ENOENT : record_reopen(record_dir, &salvage.record, err);
+	int r;
+
+	*ret_is_pending = false;
+	r = has_ended(record_dir) ? -ENOENT : record_reopen(record_dir, &salvage.record, err);
 
 	if (r < 0 && !is_beyond_mending(r))
 		return r;
@@ -221,8 +225,7 @@ static int mend_record(const struct salvage_config *config, const char *record_d
 	if (r == 0)
 		r = seal_request(config->seal_fd, salvage.record, config->id, end);
 	record_free(salvage.record);
-	if (r == 0 && salvage.is_settled && !rests)
-		end_changes_drop(config->state_dir, config->id);
+	*ret_is_pending = salvage.is_pending;
 	return r < 0 && r != -ENOTCONN ? err_set(err, r, "close the record of %s: %m", config->id)
 	                               : 0;
 }
@@ -240,8 +243,9 @@ static int mend_resting(const struct salvage_config *config, const struct rest *
 	const char *dir, const char *record_dir, struct err *err)
 {
 	scoped_mem char *begun = mem_printf("%s/" REST_BEGUN, dir);
-	bool is_in_order = rest->is_over ? has_ended(record_dir)
-	                                 : is_suspended(record_dir) && access(begun, F_OK) < 0;
+	bool ignored, is_in_order = rest->is_over
+	                                    ? has_ended(record_dir)
+	                                    : is_suspended(record_dir) && access(begun, F_OK) < 0;
 	int r;
 
 	if (is_in_order)
@@ -249,7 +253,7 @@ static int mend_resting(const struct salvage_config *config, const struct rest *
 	sandbox_clean_running(config->id);
 	/* Its files are kept before its record is closed: a kill may have come between the two. */
 	r = mend_record(
-		config, record_dir, rest->is_over ? RECORD_CUT : RECORD_SUSPENDED, true, err);
+		config, record_dir, rest->is_over ? RECORD_CUT : RECORD_SUSPENDED, &ignored, err);
 	if (r == 0 && !rest->is_over)
 		resting_settle(dir);
 	return r;
@@ -260,6 +264,7 @@ static int mend_folder(const struct salvage_config *config, const char *dir, con
 {
 	scoped(rest) struct rest *rest = NULL;
 	int r = rest_read(dir, &rest, err);
+	bool is_pending;
 
 	if (r < 0 && r != -ENOENT)
 		return r; /* its files are not to be thrown away for that */
@@ -267,7 +272,10 @@ static int mend_folder(const struct salvage_config *config, const char *dir, con
 		return mend_resting(config, rest, dir, record_dir, err);
 	sandbox_clean_running(config->id);
 	/* While its layers are there: the record has what it changed in its own root. */
-	r = mend_record(config, record_dir, rest ? RECORD_FINAL : RECORD_CUT, false, err);
+	r = mend_record(config, record_dir, rest ? RECORD_FINAL : RECORD_CUT, &is_pending, err);
+	/* While its folder is there: whoever is cut off here is followed by one who looks again. */
+	if (r == 0 && !is_pending)
+		end_changes_drop_settled(config->state_dir, config->id);
 	if (r == 0)
 		r = sandbox_clean(config->id, config->state_dir, dir, err);
 	if (r < 0)

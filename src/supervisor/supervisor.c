@@ -29,6 +29,7 @@
 #include "supervisor/supervisor_internal.h"
 #include "supervisor/tracing.h"
 #include "supervisor/trash.h"
+#include "util/aside.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -488,9 +489,12 @@ static void init(struct supervisor *sup, const struct supervisor_config *config)
 /* A sandbox that could not be made has done nothing: no record of it, no change sets. */
 static void forget_all(const struct supervisor *sup)
 {
-	(void)path_remove_all(AT_FDCWD, sup->record_dir);
-	(void)path_remove_all(AT_FDCWD, sup->changes_dir);
-	(void)trash_remove(sup->state_dir, sup->dir, sup->id);
+	scoped_mem char *trash = mem_printf("%s/trash", sup->state_dir);
+	scoped_mem char *record = mem_printf("%s.record", sup->id);
+
+	end_changes_drop(sup->state_dir, sup->id);
+	(void)aside_remove(trash, sup->record_dir, record, RECORD_LAST);
+	(void)trash_remove(sup->state_dir, sup->dir, sup->id); /* what stays, gc removes */
 }
 
 /* Clears the disk. A record without its last seal keeps its sandbox's folder: gc signs its end as cut. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/aside.h"
 #include "util/mem.h"
 #include "util/path.h"
 
@@ -68,64 +69,47 @@ static unsigned n_heaps(const char *trash)
 	                             : 0; /* a link for each folder in it */
 }
 
-static int make_trash(const char *trash)
-{
-	return mkdir(trash, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
-
 int trash_remove(const char *state_dir, const char *dir, const char *id)
 {
-	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
-	scoped_mem char *aside = mem_printf("%s/%s", trash, id);
+	scoped_mem char *trash = mem_printf("%s/trash", state_dir), *aside = NULL;
 	struct size size = {0};
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bool may_wait;
+	int r;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	measure(fd, &size);
 	may_wait = is_small(&size) && n_heaps(trash) < HEAPS_MAX;
-	if (make_trash(trash) < 0 || rename(dir, aside) < 0)
-		return path_remove_all(AT_FDCWD, dir);
-	if (!may_wait)
+	r = aside_move(trash, dir, id, &aside);
+	if (aside_is_hindered(r))
+		return aside_remove_here(dir, "lock");
+	if (r == 0 && !may_wait)
 		(void)path_remove_all(AT_FDCWD, aside); /* what stays, the next sweep removes */
-	return 0;
-}
-
-static void empty_trash(const char *state_dir)
-{
-	scoped_mem char *trash = mem_printf("%s/trash", state_dir);
-	DIR *dir = opendir(trash);
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (e->d_name[0] != '.')
-			(void)path_remove_all(
-				dirfd(dir), e->d_name); /* the next sweep tries again */
-	if (dir)
-		closedir(dir);
+	return r;
 }
 
 struct trash_sweep {
 	struct loop_timer *timer;
-	char *state_dir;
+	char *trash;
 };
 
 static void *sweep_thread(void *arg)
 {
-	empty_trash(arg);
-	free(arg);
+	scoped_mem char *trash = arg;
+
+	(void)aside_empty(trash); /* the next sweep tries again */
 	return NULL;
 }
 
 static void on_time(void *ctx)
 {
 	struct trash_sweep *sweep = ctx;
-	char *state_dir = mem_dup(sweep->state_dir);
+	char *trash = mem_dup(sweep->trash);
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, sweep_thread, state_dir) != 0) {
-		free(state_dir); /* another time */
+	if (pthread_create(&thread, NULL, sweep_thread, trash) != 0) {
+		free(trash); /* another time */
 		return;
 	}
 	pthread_detach(thread);
@@ -135,7 +119,7 @@ struct trash_sweep *trash_sweep_new(struct loop *loop, const char *state_dir)
 {
 	struct trash_sweep *sweep = new0(struct trash_sweep);
 
-	sweep->state_dir = mem_dup(state_dir);
+	sweep->trash = mem_printf("%s/trash", state_dir);
 	sweep->timer = loop_timer_new(loop, on_time, sweep);
 	loop_timer_set(sweep->timer, SWEEP_MS);
 	return sweep;
@@ -146,6 +130,6 @@ void trash_sweep_free(struct trash_sweep *sweep)
 	if (!sweep)
 		return;
 	loop_timer_free(sweep->timer);
-	free(sweep->state_dir);
+	free(sweep->trash);
 	free(sweep);
 }

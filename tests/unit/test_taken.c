@@ -371,14 +371,16 @@ static void test_discard_all(void **state)
 	scoped(change_set) struct change_set *set = NULL;
 	scoped_mem char *dir = mem_printf("%s/set", top);
 	scoped_mem char *merged = mem_printf("%s/merged", top);
+	scoped_mem char *trash = mem_printf("%s/trash", top);
 	struct err err;
 
 	begin("echo a > a", "echo 1 >> a; mkdir -p x/y; echo z > x/y/z", ":");
 	assert_int_equal(umount(merged), 0);
 	open_set(&set);
-	assert_int_equal(discard_empty_set(set, &err), 0);
-	assert_int_equal(discard_set(set, &err), 0);
+	assert_int_equal(discard_empty_set(set, trash, &err), 0);
+	assert_int_equal(discard_set(set, trash, &err), 0);
 	assert_int_equal(access(dir, F_OK), -1);
+	assert_int_equal(rmdir(trash), 0);
 	run_script(top, "rm -rf host merged");
 }
 
