@@ -5,6 +5,7 @@
 
 #include "cli/pending.h"
 #include "cli/verb.h"
+#include "manifest/apply_tidy.h"
 #include "manifest/discard.h"
 #include "util/jsonw.h"
 #include "util/log.h"
@@ -128,13 +129,30 @@ static int discard_named(const struct cli *cli, struct pending *pending, char **
 	return r < 0 ? r : pending_enter_ledger(cli, pending->id, "discard", *ret_n, err);
 }
 
+/* Only the change set knows where it belongs. */
+static int refuse_parked(const struct pending *pending, struct err *err)
+{
+	const char *parked = apply_tidy_parked(pending->set);
+
+	if (!parked)
+		return 0;
+	return err_set(err, -EBUSY,
+		"an apply that was cut off left '%s' in your folder: `cloche apply` ends it, or "
+		"move it to its place by hand",
+		parked);
+}
+
 static int discard_pending(const struct cli *cli, struct pending *pending, char **args,
 	size_t n_args, struct str *out, struct err *err)
 {
 	size_t n = 0;
-	int r = n_args == 0 && !pending->stays
-	                ? discard_whole(cli, pending, out, &n, err)
-	                : discard_named(cli, pending, args, n_args, out, &n, err);
+	int r = refuse_parked(pending, err);
+
+	if (r < 0)
+		return r;
+	r = n_args == 0 && !pending->stays
+	            ? discard_whole(cli, pending, out, &n, err)
+	            : discard_named(cli, pending, args, n_args, out, &n, err);
 
 	if (cli->json || cli->jsonl) {
 		str_reset(out);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "manifest/apply_park.h"
 #include "manifest/apply_work.h"
 #include "manifest/host_folder.h"
 #include "manifest/journal.h"
@@ -141,13 +142,39 @@ static int note_temporary(void *ctx, const char *path)
 	return journal_add_temporary(a->set->journal, a->layer->n, path);
 }
 
+static void tell_parked(struct apply *a)
+{
+	for (size_t i = 0; i < a->changes->n_items; i++) {
+		const struct change *c = &a->changes->items[i];
+		scoped_mem char *at = NULL;
+
+		if (c->kind != CHANGE_RENAMED || a->items[i].result != APPLY_REFUSED)
+			continue;
+		at = journal_now(a->set->journal, a->layer->n, c->from);
+		if (strncmp(at, RENAMES_PARK, strlen(RENAMES_PARK)) == 0)
+			apply_work_set_result(&a->items[i], APPLY_REFUSED,
+				mem_printf("%s; it waits as '%s'", a->items[i].text, at));
+	}
+}
+
+static int begin(struct apply *a)
+{
+	int r = journal_add_begun(a->set->journal, a->layer->n);
+
+	return r < 0 ? r : journal_sync(a->set->journal);
+}
+
 static int apply_run(struct apply *a, struct apply_report *report, struct err *err)
 {
 	int r, kept;
 
 	index_folders(a);
 	host_folder_on_temporary(a->host, note_temporary, a);
-	r = apply_steps_run(a);
+	r = begin(a);
+	if (r == 0)
+		r = apply_steps_run(a);
+	apply_park_back(a->set->journal, a->layer->n, a->host);
+	tell_parked(a);
 	if (host_folder_sync(a->host) < 0 && r == 0)
 		r = -EIO;
 	kept = journal_done(a);
@@ -181,7 +208,7 @@ int apply_changes(struct change_set *set, const struct changes *changes,
 		return err_set(err, -EINVAL, "'%s' is the sandbox's own: nothing to apply it to",
 			changes->root);
 	}
-	a.items = apply_plan_new(changes, options, a.layer);
+	a.items = apply_plan_new(changes, options);
 	r = apply_open(&a, err);
 	if (r == 0)
 		r = apply_run(&a, ret_report, err);

@@ -97,12 +97,18 @@ static const char *special_word(mode_t mode)
 	return NULL;
 }
 
-static void plan_one(const struct change *c, const struct apply_options *options,
-	const struct change_layer *layer, struct apply_item *item)
+/* What goes away on the host may be all that is left of a file that was renamed to where nobody could look. */
+static bool may_be_needed(const struct changes *changes, const struct change *c)
+{
+	return changes->is_partial && (c->kind == CHANGE_REMOVED || c->kind == CHANGE_CHANGED);
+}
+
+static void plan_one(const struct changes *changes, const struct change *c,
+	const struct apply_options *options, struct apply_item *item)
 {
 	const char *special = special_word(c->after.mode);
 	bool others = (c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE) &&
-	              c->before.uid != layer->owner_uid;
+	              c->before.uid != changes->layer->owner_uid;
 
 	if (options->n_paths > 0 && !is_any(c, options, apply_plan_names))
 		decide(item, APPLY_NOT_NAMED, NULL);
@@ -112,6 +118,10 @@ static void plan_one(const struct change *c, const struct apply_options *options
 		decide(item, APPLY_DROPPED, mem_printf("%s is not taken over", special));
 	else if (c->flags & CHANGE_LOST)
 		decide(item, APPLY_REFUSED, mem_dup("its data was below and is gone"));
+	else if (may_be_needed(changes, c))
+		decide(item, APPLY_REFUSED,
+			mem_dup("not all that the sandbox left could be read, and that may need "
+				"it"));
 	else if ((c->flags & CHANGE_HOST_CHANGED) && !options->force)
 		decide(item, APPLY_REFUSED, mem_dup("the host has changed it meanwhile"));
 	else if (others && !options->force)
@@ -165,14 +175,14 @@ static void guard_data(const struct changes *changes, struct apply_item *items, 
 	map_free(data);
 }
 
-struct apply_item *apply_plan_new(const struct changes *changes,
-	const struct apply_options *options, const struct change_layer *layer)
+struct apply_item *apply_plan_new(
+	const struct changes *changes, const struct apply_options *options)
 {
 	struct apply_item *items = new0_n(struct apply_item, changes->n_items + 1);
 
 	for (size_t i = 0; i < changes->n_items; i++) {
 		items[i].data_fd = -1;
-		plan_one(&changes->items[i], options, layer, &items[i]);
+		plan_one(changes, &changes->items[i], options, &items[i]);
 	}
 	guard_data(changes, items, options->is_live);
 	return items;

@@ -13,8 +13,8 @@ struct apply_item {
 };
 
 /* One item a change. */
-struct apply_item *apply_plan_new(const struct changes *changes,
-	const struct apply_options *options, const struct change_layer *layer);
+struct apply_item *apply_plan_new(
+	const struct changes *changes, const struct apply_options *options);
 void apply_plan_free(struct apply_item *items, size_t n);
 
 /* Whether a change lies at or below a path (below the root, "." for all). */

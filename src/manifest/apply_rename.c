@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "manifest/apply_park.h"
 #include "manifest/apply_work.h"
 #include "manifest/below.h"
 #include "manifest/journal.h"
@@ -86,12 +87,8 @@ static void follow(struct order *o, const char *from)
 
 static int rename_on_host(struct apply *a, const char *from, const char *to)
 {
-	int r = journal_add_rename(a->set->journal, a->layer->n, from, to);
+	int r = apply_journal_rename(a->set->journal, a->layer->n, a->host, from, to);
 
-	if (r == 0)
-		r = journal_sync(a->set->journal);
-	if (r == 0)
-		r = host_folder_rename(a->host, from, to);
 	if (r == 0)
 		moves_add(a->moves, from, to);
 	return r;
@@ -167,7 +164,7 @@ static int park(struct order *o, const char *path)
 	int r;
 
 	digest_of(what, strlen(what), hex);
-	aside = mem_printf(".cloche-%.*s", PARK_HEX, hex);
+	aside = mem_printf(RENAMES_PARK "%.*s", PARK_HEX, hex);
 	r = rename_on_host(o->a, from, aside);
 	if (r == 0)
 		follow(o, from);

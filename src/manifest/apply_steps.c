@@ -107,28 +107,38 @@ static int run_step(
 	return 0;
 }
 
-/* New and renamed folders get their mode last: it may forbid writing into them. */
+static bool needs_mode(const struct apply *a, size_t i)
+{
+	const struct change *c = &a->changes->items[i];
+	enum apply_result result = a->items[i].result;
+
+	return (result == APPLY_DONE || result == APPLY_LESS) && S_ISDIR(c->after.mode) &&
+	       (c->kind == CHANGE_ADDED || c->kind == CHANGE_RENAMED);
+}
+
+/* New and renamed folders get their mode last, since it may forbid writing into them; also where the work ended early: one
+ * without its mode is not done. */
 static int set_folder_modes(struct apply *a)
 {
+	int first = 0;
+
 	for (size_t k = a->changes->n_items; k > 0; k--) {
 		const struct change *c = &a->changes->items[k - 1];
-		enum apply_result result = a->items[k - 1].result;
 		int r;
 
-		if ((result != APPLY_DONE && result != APPLY_LESS) || !S_ISDIR(c->after.mode) ||
-			(c->kind != CHANGE_ADDED && c->kind != CHANGE_RENAMED))
+		if (!needs_mode(a, k - 1))
 			continue;
 		r = apply_work_settle(
 			a, k - 1, host_folder_set_mode(a->host, c->path, c->after.mode));
-		if (r < 0)
-			return r;
+		if (first == 0)
+			first = r;
 	}
-	return 0;
+	return first;
 }
 
 int apply_steps_run(struct apply *a)
 {
-	int r = make_all_whole(a);
+	int r = make_all_whole(a), modes;
 
 	if (r == 0)
 		r = run_step(a, is_file_at_its_place, apply_item_put, false);
@@ -148,7 +158,6 @@ int apply_steps_run(struct apply *a)
 		r = run_step(a, is_other_file, apply_item_put, false);
 	if (r == 0)
 		r = run_step(a, is_folder_mode, apply_item_put, true);
-	if (r == 0)
-		r = set_folder_modes(a);
-	return r;
+	modes = set_folder_modes(a);
+	return r < 0 ? r : modes;
 }

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "manifest/beneath.h"
 #include "manifest/journal.h"
+#include "manifest/lower.h"
 #include "util/base64.h"
 #include "util/clock.h"
 #include "util/fdio.h"
@@ -255,6 +257,27 @@ static int read_trusted(int dirfd, struct str *out, int64_t *ret_written_ns)
 	return fdio_read_all(fd, FILE_MAX, out);
 }
 
+/* An apply may have been killed between the line of a rename and the rename, and a power cut takes back several. */
+static int drop_undone(struct change_set *set, const struct change_layer *layer, struct err *err)
+{
+	const struct rename *last = journal_last_rename(set->journal, layer->n);
+	scoped_fd int top = last ? lower_open(layer->lower) : -1;
+	struct stat st;
+	int r = 0;
+
+	if (top < 0)
+		return 0; /* without the folder there is nothing to find in it */
+	for (; last; last = journal_last_rename(set->journal, layer->n)) {
+		r = beneath_stat(top, last->from, &st);
+		if (r < 0 || st.st_ino != last->inode)
+			break;
+		journal_drop_rename(set->journal, layer->n);
+	}
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+		return err_set(err, r, "look at '%s/%s': %m", layer->lower, last->from);
+	return 0;
+}
+
 int change_set_open(const char *dir, struct change_set **ret_set, struct err *err)
 {
 	scoped(change_set) struct change_set *set = new0(struct change_set);
@@ -272,6 +295,8 @@ int change_set_open(const char *dir, struct change_set **ret_set, struct err *er
 	if (r < 0)
 		return err_set(err, r, "change set '%s/changes.json' is not one of ours", dir);
 	r = journal_open(dir, &set->journal, err);
+	for (size_t i = 0; r == 0 && i < set->n_layers; i++)
+		r = drop_undone(set, &set->layers[i], err);
 	if (r < 0)
 		return r;
 	*ret_set = take(&set);

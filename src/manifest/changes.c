@@ -244,16 +244,26 @@ static bool runs_on_host(const struct change_layer *layer, const struct change *
 	return !runs_on_host_is_package(c->path) || package_differs(layer, c);
 }
 
+/* At its place, or under the name that it had before an apply renamed it. */
+static bool is_known(const struct journal *journal, int n, const char *path, const struct change *c)
+{
+	scoped_mem char *old = journal_before(journal, n, path);
+	const char *here = journal_find_content(journal, n, slice_of(path));
+	const char *there = journal_find_content(journal, n, slice_of(old));
+
+	return (here && strcmp(here, c->before.sha256) == 0) ||
+	       (there && strcmp(there, c->before.sha256) == 0);
+}
+
 /* By content where that is known, else by the time of change, which nobody can set. The clock of file times moves in
  * steps: what changed in the step in which the sandbox was made may have changed after it. */
 static bool host_has_changed(const struct change_set *set, int n, const struct change *c)
 {
-	const char *known, *base = c->from ? c->from : c->path;
+	const char *base = c->from ? c->from : c->path;
 
 	if (c->before.mode == 0 || S_ISDIR(c->before.mode) || c->before.ctime_ns < set->created_ns)
 		return false;
-	known = journal_find_content(set->journal, n, slice_of(base));
-	return !known || strcmp(known, c->before.sha256) != 0;
+	return !is_known(set->journal, n, base, c);
 }
 
 /* Applied or discarded in the state in which it is now. */

@@ -83,7 +83,8 @@ struct changes {
 	size_t n_leaning;
 	bool counted; /* only n_files says something: nothing is listed */
 	size_t n_files;
-	char *unread; /* a sentence where something could not be read, else NULL */
+	char *unread;    /* a sentence where something could not be read, else NULL */
+	bool is_partial; /* that was names or marks: a removal here may be half of a rename */
 };
 
 /* Which changes: all of a layer, or what lies at or below one of its folders. */

@@ -7,7 +7,9 @@
 #define MANIFEST_JOURNAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "manifest/renames.h"
 #include "util/digest.h"
 #include "util/err.h"
 #include "util/scoped.h"
@@ -40,8 +42,15 @@ const struct journal_entry *journal_find(
 	const struct journal *journal, int n, struct slice path, bool removed);
 /* What the host's file is known to hold, by whatever act; NULL where that is not known. */
 const char *journal_find_content(const struct journal *journal, int n, struct slice path);
-/* Where a path of the host folder is now, after the renames that were applied; the caller frees it. NULL: at its place. */
-char *journal_moved(const struct journal *journal, int n, const char *path);
+/* The renames of a mount: renames.h. */
+char *journal_now(const struct journal *journal, int n, const char *path);
+char *journal_before(const struct journal *journal, int n, const char *path);
+const char *journal_next_parked(const struct journal *journal, int n, size_t *i);
+const struct rename *journal_last_rename(const struct journal *journal, int n);
+/* The last one was not done, whether or not its line could be written; told before the next line. */
+void journal_drop_rename(struct journal *journal, int n);
+/* An apply was at work on the mount: what changed on the host since may be by it. */
+bool journal_has_begun(const struct journal *journal, int n);
 /* What an apply that did not come to its end may have left of its temporary files: from *i = 0 on, until false. */
 bool journal_next_temporary(
 	const struct journal *journal, int n, size_t *i, struct slice *ret_path);
@@ -50,7 +59,10 @@ bool journal_is_temporary(const struct journal *journal, int n, struct slice pat
 /* Each adds a line; sync it before the act it stands for, or before telling the user that it is done. */
 int journal_add(
 	struct journal *journal, int n, struct slice path, const struct journal_entry *entry);
-int journal_add_rename(struct journal *journal, int n, const char *from, const char *to);
+/* Known from then on, also where it fails. */
+int journal_add_rename(
+	struct journal *journal, int n, const char *from, const char *to, uint64_t inode);
+int journal_add_begun(struct journal *journal, int n); /* nothing where it is known already */
 int journal_add_temporary(struct journal *journal, int n, const char *path);
 int journal_add_tidy(struct journal *journal, int n); /* none is left */
 int journal_sync(struct journal *journal);

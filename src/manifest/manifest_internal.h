@@ -42,7 +42,10 @@ char *scan_join(const char *folder, const char *name); /* "" and "." are no fold
 size_t scan_skipped_len(
 	const char *path); /* how much of path is a skipped folder, 0 where none is */
 struct change *scan_add(struct scan *scan, enum change_kind kind, char *path);
+/* The content of what is listed could not be read; */
 void scan_note_unread(struct scan *scan, const char *path, int r);
+/* or what is there at all, or where it came from. */
+void scan_note_unseen(struct scan *scan, const char *path, int r);
 bool scan_is_gone(
 	int r); /* what was listed is not there any more as what it was; any other error says nothing */
 /* Reads all names of a folder but "." and "..", then calls on_name for each until one fails. */
@@ -70,9 +73,9 @@ struct scan_entry {
 /* Notes that what is below at an entry (or at `below` under it) does not show there any more. */
 void scan_entry_hide(
 	struct scan *scan, const struct scan_entry *e, const char *below, unsigned flags);
-/* Where below a redirect of the entry at path leads: NULL where it leads to nothing that is there. */
-char *scan_entry_follow(
-	struct scan *scan, const struct scan_frame *f, const char *redirect, const char *path);
+/* Where below a redirect leads after the renames that were applied: *ret NULL where it leads to nothing that is there. */
+int scan_entry_follow(
+	struct scan *scan, const struct scan_frame *f, const char *redirect, char **ret);
 /* What differs beside the content: sets flags, and says whether anything does. */
 bool scan_entry_differs(struct scan *scan, struct change *c);
 /* Lists what became of a name that is no folder above. */

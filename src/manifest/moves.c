@@ -72,16 +72,6 @@ char *moves_find(const struct moves *moves, const char *path)
 	return m ? mem_printf("%s%s", m->now, path + len) : NULL;
 }
 
-char *moves_find_since(const struct moves *moves, const char *path)
-{
-	size_t len;
-	const struct move *m = find_nearest(moves->by_now, path, &len);
-	scoped_mem char *old = m ? mem_printf("%s%s", m->old, path + len) : NULL;
-	scoped_mem char *now = old ? moves_find(moves, old) : NULL;
-
-	return now && strcmp(now, path) != 0 ? take(&now) : NULL;
-}
-
 char *moves_find_old(const struct moves *moves, struct slice path)
 {
 	char *now = mem_copy(path.p, path.len);

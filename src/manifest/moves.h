@@ -19,8 +19,6 @@ SCOPED_TYPE(moves)
 void moves_add(struct moves *moves, const char *from, const char *to);
 /* Where a path of before is now; the caller frees it. NULL: at its place. */
 char *moves_find(const struct moves *moves, const char *path);
-/* The same for a path of meanwhile, when some of them were done: it must not be one of before, too. */
-char *moves_find_since(const struct moves *moves, const char *path);
 /* Where what is at a path now was before; the caller frees it. */
 char *moves_find_old(const struct moves *moves, struct slice path);
 

@@ -53,6 +53,12 @@ void scan_note_unread(struct scan *scan, const char *path, int r)
 		scan->out->unread = mem_printf("%s: %s", path, strerror(-r));
 }
 
+void scan_note_unseen(struct scan *scan, const char *path, int r)
+{
+	scan->out->is_partial = true;
+	scan_note_unread(scan, path, r);
+}
+
 bool scan_is_gone(int r)
 {
 	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP;
@@ -105,9 +111,9 @@ static void visit_folder(
 		.depth = f->depth + 1};
 
 	if (child.depth > DEPTH_MAX)
-		scan_note_unread(scan, e->path, -ENAMETOOLONG);
+		scan_note_unseen(scan, e->path, -ENAMETOOLONG);
 	else if (base && lfd < 0 && !scan_is_gone(lfd))
-		scan_note_unread(scan, e->path, lfd);
+		scan_note_unseen(scan, e->path, lfd);
 	else
 		visit(scan, &child, below);
 }
@@ -119,7 +125,7 @@ static void visit_entry(
 	bool is_gone = r == -ENOENT, is_folder = r == 0 && S_ISDIR(e->at.up.st.st_mode);
 
 	if (r < 0 && !is_gone) {
-		scan_note_unread(scan, e->path, r);
+		scan_note_unseen(scan, e->path, r);
 		return;
 	}
 	if (is_gone && f->merged)
@@ -152,7 +158,7 @@ static void visit_name(
 	if (r == 0 || scan_is_gone(r))
 		visit_entry(scan, f, &e, below);
 	else
-		scan_note_unread(scan, e.path, r); /* so it is unknown what became of it */
+		scan_note_unseen(scan, e.path, r); /* so it is unknown what became of it */
 	stack_entry_done(&e.at);
 	free(e.path);
 	free(e.base);
@@ -163,13 +169,16 @@ struct visit {
 	const struct scan_frame *f;
 };
 
-static bool is_folder_name(const struct stack_folder *up, const char *name)
+static bool may_be_folder(const struct stack_folder *up, const char *name)
 {
 	struct stat st;
 
-	for (size_t i = 0; i < up->n; i++)
+	for (size_t i = 0; i < up->n; i++) {
 		if (fstatat(up->parts[i].fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			return S_ISDIR(st.st_mode);
+		if (!scan_is_gone(-errno))
+			return true; /* so it is looked at, which tells */
+	}
 	return false;
 }
 
@@ -179,7 +188,7 @@ static int on_upper_name(void *data, const char *name)
 
 	if (v->scan->out->n_items >= ITEMS_MAX)
 		return -E2BIG;
-	if (v->scan->only_moves && !is_folder_name(v->f->up, name))
+	if (v->scan->only_moves && !may_be_folder(v->f->up, name))
 		return 0;
 	visit_name(v->scan, v->f, name, "");
 	return 0;
@@ -212,7 +221,7 @@ static void visit(struct scan *scan, const struct scan_frame *f, const char *bel
 	if (r >= 0 && f->lfd >= 0 && !f->merged && !scan->only_moves)
 		r = scan_each_name(f->lfd, on_lower_name, &v);
 	if (r < 0)
-		scan_note_unread(scan, f->path, r);
+		scan_note_unseen(scan, f->path, r);
 }
 
 static void scan_done(struct scan *scan)

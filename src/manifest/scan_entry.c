@@ -21,43 +21,47 @@ void scan_entry_hide(
 		.flags = flags};
 }
 
-/* Where a path below is after the renames that were applied: the path asked for where it came to path, or where
- * nothing is at its old place any more. */
-static char *find_applied(struct scan *scan, const char *at, const char *path)
+/* 1: something is there. 0: nothing. */
+static int is_below(const struct scan *scan, const char *path)
 {
-	const struct journal *journal = scan->set->journal;
-	scoped_mem char *moved = journal_moved(journal, scan->layer->n, at);
-	const struct journal_entry *done;
 	struct stat st;
+	int r = beneath_stat(scan->lower_fd, path, &st);
 
-	if (!moved || beneath_stat(scan->lower_fd, moved, &st) < 0)
-		return NULL;
-	if (beneath_stat(scan->lower_fd, at, &st) < 0)
-		return take(&moved);
-	/* Something is at the old place again, or was swapped there. */
-	done = journal_find(journal, scan->layer->n, slice_of(path), false);
-	if (strcmp(moved, path) == 0 && done && done->act == JOURNAL_APPLIED)
-		return take(&moved);
-	return NULL;
+	return r == 0 ? 1 : scan_is_gone(r) ? 0 : r;
 }
 
-char *scan_entry_follow(
-	struct scan *scan, const struct scan_frame *f, const char *redirect, const char *path)
+/* The path of before that a redirect means: where its name is relative, beside what the folder was. */
+static char *find_before(const struct scan *scan, const struct scan_frame *f, const char *redirect)
 {
-	scoped_mem char *at = NULL;
-	char *applied;
-	struct stat st;
+	scoped_mem char *folder = NULL;
 
 	if (redirect[0] == '/')
-		at = mem_dup(redirect + 1);
-	else if (f->base && f->merged)
-		at = scan_join(f->base, redirect);
-	if (!at || !at[0])
+		return redirect[1] ? mem_dup(redirect + 1) : NULL;
+	if (!f->base || !f->merged)
 		return NULL;
-	applied = find_applied(scan, at, path);
-	if (applied)
-		return applied;
-	return beneath_stat(scan->lower_fd, at, &st) == 0 ? take(&at) : NULL;
+	folder = journal_before(scan->set->journal, scan->layer->n, f->base);
+	return scan_join(folder, redirect);
+}
+
+int scan_entry_follow(
+	struct scan *scan, const struct scan_frame *f, const char *redirect, char **ret)
+{
+	scoped_mem char *before = find_before(scan, f, redirect), *now = NULL;
+	int r;
+
+	*ret = NULL;
+	if (!before)
+		return 0;
+	now = journal_now(scan->set->journal, scan->layer->n, before);
+	r = is_below(scan, now);
+	if (r > 0)
+		*ret = take(&now);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = is_below(scan, before); /* the host took it back */
+	if (r > 0)
+		*ret = take(&before);
+	return r < 0 ? r : 0;
 }
 
 static void keep_origin(
@@ -79,12 +83,14 @@ static void keep_origin(
 		scan->n_origins++;
 }
 
-/* The file below that holds the data of a file without any. NULL where it is gone. */
-static char *find_data(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e)
+/* The file below that holds the data of a file without any. *ret NULL: it is gone. */
+static int find_data(
+	struct scan *scan, const struct scan_frame *f, const struct scan_entry *e, char **ret)
 {
 	if (e->at.up.redirect)
-		return scan_entry_follow(scan, f, e->at.up.redirect, e->path);
-	return f->merged ? mem_dup(e->base) : NULL;
+		return scan_entry_follow(scan, f, e->at.up.redirect, ret);
+	*ret = f->merged ? mem_dup(e->base) : NULL;
+	return 0;
 }
 
 /* Where apply and diff find it again. */
@@ -102,6 +108,7 @@ static void read_after(struct scan *scan, const struct scan_frame *f, const stru
 {
 	bool whole = !e->at.up.metacopy;
 	struct scan_data data;
+	int r;
 
 	scan_side_read(scan,
 		&(struct scan_file){e->at.dirfd, e->name, e->path, &e->at.up.st, e->at.layer},
@@ -109,14 +116,17 @@ static void read_after(struct scan *scan, const struct scan_frame *f, const stru
 	keep_place(c, e);
 	if (whole)
 		return;
-	c->data = e->at.stored ? NULL : find_data(scan, f, e);
+	r = e->at.stored ? 0 : find_data(scan, f, e, &c->data);
 	data.root_fd = e->at.stored ? scan->stack.fds[e->at.stored_layer] : scan->lower_fd;
 	data.path = e->at.stored ? e->at.stored : c->data;
 	if (data.path) {
 		scan_side_read_data(scan, &data, e->path, hash, &c->after);
 		return;
 	}
-	c->flags |= CHANGE_LOST;
+	if (r < 0)
+		scan_note_unseen(scan, e->path, r);
+	else
+		c->flags |= CHANGE_LOST;
 	c->after.sha256[0] = '\0';
 }
 

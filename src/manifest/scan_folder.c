@@ -26,17 +26,22 @@ static void note_folder(
 		c->kind = CHANGE_NONE;
 }
 
-/* A folder that a redirect brought here; NULL where none did, or where it is at its own place (again). */
-static char *find_moved(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e,
-	struct stat *ret_st)
+/* A folder that a redirect brought here; *ret NULL where none did, or where it is at its own place (again). */
+static int find_moved(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e,
+	struct stat *ret_st, char **ret)
 {
 	scoped_mem char *moved = NULL;
+	int r = 0;
 
+	*ret = NULL;
 	if (e->at.up.redirect)
-		moved = scan_entry_follow(scan, f, e->at.up.redirect, e->path);
-	if (!moved || beneath_stat(scan->lower_fd, moved, ret_st) < 0 || !S_ISDIR(ret_st->st_mode))
-		return NULL;
-	return take(&moved);
+		r = scan_entry_follow(scan, f, e->at.up.redirect, &moved);
+	if (r < 0 || !moved)
+		return r;
+	r = beneath_stat(scan->lower_fd, moved, ret_st);
+	if (r == 0 && S_ISDIR(ret_st->st_mode))
+		*ret = take(&moved);
+	return scan_is_gone(r) ? 0 : r;
 }
 
 /* A folder from elsewhere below: what it hides here is gone, what it holds is compared with its old place. */
@@ -69,8 +74,11 @@ char *scan_folder_place(struct scan *scan, const struct scan_frame *f, struct sc
 	bool outside, bool *ret_merged)
 {
 	struct stat st;
-	scoped_mem char *moved = find_moved(scan, f, e, &st);
+	scoped_mem char *moved = NULL;
+	int r = find_moved(scan, f, e, &st, &moved);
 
+	if (r < 0)
+		scan_note_unseen(scan, e->path, r);
 	*ret_merged = true;
 	if (moved && (!e->base || strcmp(moved, e->base) != 0)) {
 		place_moved(scan, e, moved, &st, outside);

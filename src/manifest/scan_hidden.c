@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "manifest/beneath.h"
+#include "manifest/journal.h"
 #include "manifest/manifest_internal.h"
 #include "util/mem.h"
 
@@ -51,7 +52,7 @@ static void list_folder(
 	if (r == 0)
 		r = scan_each_name(fd, on_hidden_name, &folder);
 	if (r < 0)
-		scan_note_unread(in->scan, path, r);
+		scan_note_unseen(in->scan, path, r);
 }
 
 static void remember_handle(const struct hidden_folder *in, const char *name)
@@ -74,7 +75,7 @@ static void list_one(const struct hidden_folder *in, const char *name, unsigned 
 		return;
 	if (fstatat(in->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		if (!scan_is_gone(-errno))
-			scan_note_unread(in->scan, path, -errno);
+			scan_note_unseen(in->scan, path, -errno);
 		return;
 	}
 	c = scan_add(in->scan, CHANGE_REMOVED, mem_dup(path));
@@ -128,7 +129,7 @@ static void list_hidden(struct scan *scan, const struct scan_hidden *hidden, str
 	if (fd >= 0)
 		list_one(&in, name, hidden->flags);
 	else
-		scan_note_unread(scan, hidden->path, fd);
+		scan_note_unseen(scan, hidden->path, fd);
 }
 
 static bool is_same_type(const struct change *a, const struct change *b)
@@ -154,8 +155,9 @@ static void find_rename(struct scan *scan, const struct scan_origin *o, struct m
 	struct change *added = &out->items[o->item], *removed;
 
 	if (place == 0) {
-		/* Copied up from a file that the host has removed since. */
-		if (!added->data && !upper_handle_is_alive(scan->lower_fd, o->handle, o->len))
+		/* Copied up from a file that the host has removed since, and no apply. */
+		if (!added->data && !journal_has_begun(scan->set->journal, scan->layer->n) &&
+			!upper_handle_is_alive(scan->lower_fd, o->handle, o->len))
 			added->flags |= CHANGE_HOST_CHANGED;
 		return;
 	}
@@ -168,13 +170,39 @@ static void find_rename(struct scan *scan, const struct scan_origin *o, struct m
 	added->flags |= scan_side_compare_owner(scan, &added->before, &added->after);
 }
 
+/* A file that an apply parked and that was to go somewhere else: to be renamed from there. Folders say so themselves. */
+static void list_parked(struct scan *scan, const char *parked, struct map *by_handle)
+{
+	struct hidden_folder in = {.scan = scan, .fd = scan->lower_fd, .by_handle = by_handle};
+	struct stat st;
+	struct change *c;
+
+	if (fstatat(in.fd, parked, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (!scan_is_gone(-errno))
+			scan_note_unseen(scan, parked, -errno);
+		return;
+	}
+	if (S_ISDIR(st.st_mode))
+		return;
+	c = scan_add(
+		scan, CHANGE_REMOVED, journal_before(scan->set->journal, scan->layer->n, parked));
+	c->from = mem_dup(parked);
+	scan_side_read(scan, &(struct scan_file){in.fd, parked, c->path, &st},
+		scan_skipped_len(c->path) == 0, &c->before);
+	remember_handle(&in, parked);
+}
+
 void scan_hidden_list(struct scan *scan)
 {
+	const char *parked;
+
 	struct map *by_handle = map_new();
 
 	for (size_t i = 0; i < scan->n_hidden; i++)
 		if (!lives_on(scan, &scan->hidden[i]))
 			list_hidden(scan, &scan->hidden[i], by_handle);
+	for (size_t i = 0; (parked = journal_next_parked(scan->set->journal, scan->layer->n, &i));)
+		list_parked(scan, parked, by_handle);
 	for (size_t i = 0; i < scan->n_origins; i++)
 		find_rename(scan, &scan->origins[i], by_handle);
 	map_free(by_handle);

@@ -25,21 +25,46 @@ struct origin_mark {
 #define ORIGIN_MAGIC 0xfb
 #define ORIGIN_HEAD  offsetof(struct origin_mark, handle)
 
-static bool is_opaque_mark(int fd, char want)
+/* Its length, 0 where there is none. An error says nothing of that. */
+static ssize_t get_mark(int fd, const char *name, void *value, size_t size)
 {
-	char value[2];
+	ssize_t n = fgetxattr(fd, name, value, size);
 
-	return fgetxattr(fd, MARK "opaque", value, sizeof(value)) == 1 && value[0] == want;
+	if (n >= 0)
+		return n;
+	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
-static char *read_redirect(int fd)
+/* Empty ones are marks, too. */
+static int has_mark(int fd, const char *name)
+{
+	if (fgetxattr(fd, name, NULL, 0) >= 0)
+		return 1;
+	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
+}
+
+/* Over a folder: 'y' nothing below it shows, 'x' it may hold whiteouts with marks, 0 neither. */
+static int read_opaque(int fd)
+{
+	char value[2];
+	ssize_t n = get_mark(fd, MARK "opaque", value, sizeof(value));
+
+	if (n == -ERANGE)
+		return 0;
+	return n < 0 ? (int)n : n == 1 ? value[0] : 0;
+}
+
+static int read_redirect(int fd, char **ret)
 {
 	char text[UPPER_REDIRECT_MAX + 1];
-	ssize_t n = fgetxattr(fd, MARK "redirect", text, UPPER_REDIRECT_MAX);
+	ssize_t n = get_mark(fd, MARK "redirect", text, UPPER_REDIRECT_MAX);
 
-	if (n <= 0 || memchr(text, '\0', (size_t)n))
-		return NULL;
-	return mem_copy(text, (size_t)n);
+	if (n <= 0)
+		return (int)n;
+	if (memchr(text, '\0', (size_t)n))
+		return -EBADMSG;
+	*ret = mem_copy(text, (size_t)n);
+	return 0;
 }
 
 static void take_origin(const struct origin_mark *mark, ssize_t n, struct upper_entry *e)
@@ -57,11 +82,13 @@ static void take_origin(const struct origin_mark *mark, ssize_t n, struct upper_
 	e->origin_len = len + 1;
 }
 
-static void read_origin(int fd, struct upper_entry *e)
+static int read_origin(int fd, struct upper_entry *e)
 {
 	struct origin_mark mark;
+	ssize_t n = get_mark(fd, MARK "origin", &mark, sizeof(mark));
 
-	take_origin(&mark, fgetxattr(fd, MARK "origin", &mark, sizeof(mark)), e);
+	take_origin(&mark, n, e);
+	return n < 0 && n != -ERANGE ? (int)n : 0;
 }
 
 static void read_link_origin(int dirfd, const char *name, struct upper_entry *e)
@@ -74,34 +101,45 @@ static void read_link_origin(int dirfd, const char *name, struct upper_entry *e)
 
 int upper_read_dir(int fd, struct upper_entry *ret_entry)
 {
-	*ret_entry = (struct upper_entry){0};
+	int opaque = read_opaque(fd);
+
+	*ret_entry = (struct upper_entry){.opaque = opaque == 'y', .has_xwhiteouts = opaque == 'x'};
+	if (opaque < 0)
+		return opaque;
 	if (fstat(fd, &ret_entry->st) < 0)
 		return -errno;
-	ret_entry->opaque = is_opaque_mark(fd, 'y');
-	ret_entry->has_xwhiteouts = is_opaque_mark(fd, 'x');
 	/* An opaque folder is not looked up below, whatever its redirect says. */
-	if (!ret_entry->opaque)
-		ret_entry->redirect = read_redirect(fd);
-	return 0;
+	return ret_entry->opaque ? 0 : read_redirect(fd, &ret_entry->redirect);
+}
+
+static int read_whiteout(int fd, struct upper_entry *e)
+{
+	int r = e->st.st_size == 0 ? has_mark(fd, MARK "whiteout") : 0;
+
+	e->whiteout = r > 0;
+	return r < 0 ? r : 0;
 }
 
 static int read_file(int fd, bool in_xwhiteouts, struct upper_entry *e)
 {
+	int r;
+
 	if (fstat(fd, &e->st) < 0)
 		return -errno;
-	e->metacopy = fgetxattr(fd, MARK "metacopy", NULL, 0) >= 0;
-	if (e->metacopy)
-		e->redirect = read_redirect(fd);
-	e->whiteout =
-		in_xwhiteouts && e->st.st_size == 0 && fgetxattr(fd, MARK "whiteout", NULL, 0) >= 0;
-	read_origin(fd, e);
-	return 0;
+	r = has_mark(fd, MARK "metacopy");
+	e->metacopy = r > 0;
+	if (r > 0)
+		r = read_redirect(fd, &e->redirect);
+	if (r >= 0 && in_xwhiteouts)
+		r = read_whiteout(fd, e);
+	return r < 0 ? r : read_origin(fd, e);
 }
 
 int upper_read(int dirfd, const char *name, bool in_xwhiteouts, struct upper_entry *ret_entry)
 {
 	struct stat st;
 	scoped_fd int fd = -1;
+	int r;
 
 	*ret_entry = (struct upper_entry){0};
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -119,9 +157,11 @@ int upper_read(int dirfd, const char *name, bool in_xwhiteouts, struct upper_ent
 	fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (S_ISDIR(st.st_mode))
-		return upper_read_dir(fd, ret_entry);
-	return read_file(fd, in_xwhiteouts, ret_entry);
+	r = S_ISDIR(st.st_mode) ? upper_read_dir(fd, ret_entry)
+	                        : read_file(fd, in_xwhiteouts, ret_entry);
+	if (r < 0)
+		upper_done(ret_entry);
+	return r;
 }
 
 void upper_done(struct upper_entry *entry)
@@ -178,8 +218,7 @@ bool upper_follow_origin(int fd, struct upper_entry *e)
 		fd, &room.head, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (got < 0)
 		return false;
-	read_origin(got, &below);
-	if (below.origin_len == 0)
+	if (read_origin(got, &below) < 0 || below.origin_len == 0)
 		return false;
 	memcpy(e->origin, below.origin, below.origin_len);
 	e->origin_len = below.origin_len;

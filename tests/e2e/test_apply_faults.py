@@ -10,20 +10,22 @@ import subprocess
 
 import pytest
 
-N_PARTS = 48
+N_PARTS = 52
 CALLS = ('renameat2', 'unlinkat', 'mkdirat', 'symlinkat', 'fsync', 'fdatasync', 'syncfs', 'fchmod', 'copy_file_range', 'write')
 
-# In each part: a change, a removal, a new file in a new folder, a mode, a rename, two that change places, a file that becomes a folder and
-# the reverse, a link.
+# In each part: a change, a removal, a new file in a new folder, modes, a rename, one with a new mode and no data of its own above, two files
+# and two folders that change places, a file that becomes a folder and the reverse, a link.
 EDITS = '''
-for p in p*; do (cd $p; echo after > edit; rm drop; mkdir deep; echo new > deep/new; chmod 755 tool; mv move moved; mv a x; mv b a; mv x b
+for p in p*; do (cd $p; echo after > edit; rm drop; mkdir deep; echo new > deep/new; mkdir -m 750 shut; chmod 755 tool; mv move moved
+mv rights right; chmod 755 right; mv a x; mv b a; mv x b; mv left x; mv other left; mv x other; chmod 600 left/o
 rm file; mkdir file; echo in > file/in; rm -r folder; echo flat > folder; ln -s edit link); done
 '''
 
 
 def make_part(part):
-	(part / 'folder').mkdir(parents=True)
-	for name in ('edit', 'drop', 'tool', 'move', 'a', 'b', 'file', 'folder/of'):
+	for name in ('folder', 'left', 'other'):
+		(part / name).mkdir(parents=True)
+	for name in ('edit', 'drop', 'tool', 'move', 'rights', 'a', 'b', 'file', 'folder/of', 'left/l', 'other/o'):
 		(part / name).write_text(f'old {name}\n')
 
 
@@ -34,7 +36,7 @@ def snapshot(folder):
 		if path.is_symlink():
 			kept[name] = ('link', os.readlink(path))
 		elif path.is_dir():
-			kept[name] = ('folder',)
+			kept[name] = ('folder', path.stat().st_mode & 0o777)
 		else:
 			kept[name] = ('file', path.stat().st_mode & 0o777, path.read_text())
 	return kept
@@ -44,21 +46,27 @@ def ours(tree):
 	return [name for name in tree if '.cloche-' in name]
 
 
-def check_each_is_old_or_new(now, old, new):
+def check_each_is_old_or_new(part, old, new):
+	now = snapshot(part)
+	parked = {name: entry for name, entry in snapshot(part.parent).items() if '.cloche-' in name}
 	for name in {*now, *old, *new}:
 		if '.cloche-' in name:
 			continue
-		# A folder is made before, and goes before, what takes its place.
-		between = [('folder',), None] if ('folder',) in (old.get(name), new.get(name)) else []
-		assert now.get(name) in [old.get(name), new.get(name), *between], name
+		# A folder is made before, and goes before, what takes its place; its mode comes last. What is in it goes along.
+		states = [tree.get(name) for tree in (old, new)]
+		between = [('folder', 0o700), None] if any(state and state[0] == 'folder' for state in states) else []
+		if name.split('/')[0] in ('left', 'other', 'right', 'rights'):
+			between += [None, *[entry[:1] + (mode,) + entry[2:] for entry in states if entry for mode in (0o600, 0o644, 0o755)]]
+		assert now.get(name) in [*states, *between], name
 	# What only moved is somewhere, whole.
-	texts = [entry[2] for entry in now.values() if entry[0] == 'file']
-	assert 'old move\n' in texts
+	texts = [entry[2] for entry in {**now, **parked}.values() if entry[0] == 'file']
+	for name in ('move', 'rights', 'left/l', 'other/o'):
+		assert f'old {name}\n' in texts, name
 
 
-def traced(cloche, *args, inject=None, log='/dev/null'):
+def traced(cloche, *args, inject=None, log='/dev/null', calls=CALLS):
 	what = ['-e', f'inject={inject}'] if inject else []
-	return subprocess.run(['strace', '-qq', '-o', log, '-e', 'trace=' + ','.join(CALLS), *what, cloche.program, *args], cwd=cloche.cwd,
+	return subprocess.run(['strace', '-qq', '-o', log, '-e', 'trace=' + ','.join(calls), *what, cloche.program, *args], cwd=cloche.cwd,
 		env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -101,9 +109,11 @@ def parts(module_cloche, tmp_path_factory):
 
 
 def test_what_it_does_without_a_fault(parts):
-	assert parts.new == {'edit': ('file', 0o644, 'after\n'), 'deep': ('folder',), 'deep/new': ('file', 0o644, 'new\n'),
+	assert parts.new == {'edit': ('file', 0o644, 'after\n'), 'deep': ('folder', 0o755), 'deep/new': ('file', 0o644, 'new\n'),
+		'shut': ('folder', 0o750), 'right': ('file', 0o755, 'old rights\n'), 'left': ('folder', 0o755), 'left/o': ('file', 0o600, 'old other/o\n'),
+		'other': ('folder', 0o755), 'other/l': ('file', 0o644, 'old left/l\n'),
 		'tool': ('file', 0o755, 'old tool\n'), 'moved': ('file', 0o644, 'old move\n'), 'a': ('file', 0o644, 'old b\n'),
-		'b': ('file', 0o644, 'old a\n'), 'file': ('folder',), 'file/in': ('file', 0o644, 'in\n'), 'folder': ('file', 0o644, 'flat\n'),
+		'b': ('file', 0o644, 'old a\n'), 'file': ('folder', 0o755), 'file/in': ('file', 0o644, 'in\n'), 'folder': ('file', 0o644, 'flat\n'),
 		'link': ('link', 'edit')}
 	assert parts.counts['renameat2'] >= 6 and parts.counts['fsync'] >= 4
 
@@ -112,12 +122,12 @@ def test_what_it_does_without_a_fault(parts):
 def test_killed_at_each_call(cloche, parts, call):
 	n = parts.counts[call]
 	assert n > 0
-	for when in range(1, n + 1, 1 if call == 'renameat2' else -(-n // 5)):
+	for when in range(1, n + 1, 1 if call == 'renameat2' else -(-n // 3)):
 		name = parts.take()
 		done = traced(cloche, 'apply', parts.id, str(parts.top / name), inject=f'{call}:signal=KILL:when={when}')
 		assert done.returncode == -signal.SIGKILL, done
-		check_each_is_old_or_new(snapshot(parts.top / name), parts.old, parts.new)
-		assert '.cloche-' not in cloche.call('diff', parts.id, name, cwd=parts.top).out
+		check_each_is_old_or_new(parts.top / name, parts.old, parts.new)
+		assert not re.search(r'(b/|to )\.cloche-', cloche.call('diff', parts.id, name, cwd=parts.top).out)
 		parts.check_second(cloche, name)
 
 
@@ -127,14 +137,36 @@ def test_a_disk_that_fails(cloche, parts, call, error):
 	name = parts.take()
 	done = traced(cloche, 'apply', parts.id, str(parts.top / name), inject=f'{call}:error={error}:when={1 if call == "syncfs" else 2}+')
 	assert done.returncode == 125, done
+	check_each_is_old_or_new(parts.top / name, parts.old, parts.new)
 	now = snapshot(parts.top / name)
-	check_each_is_old_or_new(now, parts.old, parts.new)
 	told = re.findall(rf'^(applied|refused) +{name}/(\S+)', done.stdout, re.M)
 	assert len(told) >= 12, done
 	for word, path in told:
-		if path not in ('file', 'folder', 'move', 'moved'): # told as two each
+		if not re.match('file|folder|move|right|left|other', path): # told as two each, or with their folders
 			assert now.get(path) == (parts.new if word == 'applied' else parts.old).get(path), (path, done)
 	parts.check_second(cloche, name)
+
+
+@pytest.mark.parametrize('call', ['openat', 'openat2', 'newfstatat', 'getdents64', 'fgetxattr'])
+def test_what_cannot_be_read_is_not_gone(cloche, parts, project, tmp_path, call):
+	"""Nothing is taken away of which a part that could not be read may be all that is left; and the next one ends the work."""
+	part, log = project / 'part', tmp_path / 'calls'
+
+	def apply_new(inject):
+		make_part(part)
+		run = cloche.sh(EDITS.replace('p*', 'part'), options=('--no-trace', '-w', str(project)))
+		assert run.code == 0, run
+		done = traced(cloche, 'apply', run.record.id, inject=inject, log=log, calls=[call])
+		check_each_is_old_or_new(part, parts.old, parts.new)
+		again = cloche.call('apply', run.record.id)
+		assert again.code == 0 and snapshot(part) == parts.new, (inject, done, again)
+		shutil.rmtree(part)
+
+	apply_new(None)
+	n = len(re.findall(rf'^{call}\(', log.read_text(), re.M))
+	assert n > 8
+	for i in range(8):
+		apply_new(f'{call}:error=EIO:when={1 + n * i // 8}')
 
 
 @pytest.mark.parametrize('number', ['INT', 'TERM'])
@@ -260,3 +292,27 @@ open({odd!r}, 'w').write('odd'); os.symlink('nowhere', 'dangling'); os.mkdir('on
 	assert os.getxattr(project / 'plain', 'user.note') == b'kept' and (project / 'second').read_text() == 'plain\n'
 	assert (project / odd).read_text() == 'odd' and os.readlink(project / 'dangling') == 'nowhere'
 	assert pathlib.Path(project / 'only').stat().st_mode & 0o7777 == 0o770
+
+
+def test_what_was_parked_goes_back_or_on(cloche, project):
+	"""A file that takes the place of its folder has to be parked, and that one was not named."""
+	(project / 'd').mkdir()
+	(project / 'd' / 'f').write_text('f\n')
+	(project / 'd' / 'rest').write_text('rest\n')
+	run = cloche.sh('mv d/f f; rm -r d; mv f d', options=('--no-trace', '-w', str(project)))
+	done = cloche.call('apply', run.record.id, 'd/f')
+	assert done.code == 1 and done.out == 'refused  d  (something else is there on the host)\n0 applied, 1 refused\n', done
+	assert sorted(snapshot(project)) == ['d', 'd/f', 'd/rest']
+	# Killed while it is parked, with something else at its place since.
+	done = traced(cloche, 'apply', run.record.id, inject='renameat2:signal=KILL:when=2')
+	[parked] = ours(snapshot(project))
+	(project / 'd').mkdir(exist_ok=True)
+	(project / 'd' / 'f').write_text('own\n')
+	done = cloche.call('discard', run.record.id)
+	assert done.code == 125 and f"an apply that was cut off left '{parked}' in your folder" in done.err, done
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 1 and f"refused  d  (the host's folder holds more than the sandbox saw; it waits as '{parked}')\n" in done.out, done
+	assert (project / parked).read_text() == 'f\n'
+	(project / 'd' / 'f').unlink()
+	assert cloche.call('discard', run.record.id).code == 0
+	assert ours(snapshot(project)) == [] and (project / 'd' / 'f').read_text() == 'f\n'

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/apply_park.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util/mem.h"
+
+int apply_journal_rename(
+	struct journal *journal, int n, struct host_folder *host, const char *from, const char *to)
+{
+	struct stat st;
+	int r = host_folder_stat(host, from, &st);
+
+	if (r < 0)
+		return r;
+	r = journal_add_rename(journal, n, from, to, st.st_ino);
+	if (r == 0)
+		r = journal_sync(journal);
+	if (r == 0)
+		r = host_folder_rename(host, from, to);
+	if (r < 0)
+		journal_drop_rename(journal, n);
+	return r;
+}
+
+/* Where a path of before belongs now: in its folder, wherever that is. */
+static char *find_place(const struct journal *journal, int n, const char *before)
+{
+	const char *slash = strrchr(before, '/');
+	scoped_mem char *folder = slash ? mem_copy(before, (size_t)(slash - before)) : NULL;
+	scoped_mem char *now = folder ? journal_now(journal, n, folder) : NULL;
+
+	return now ? mem_printf("%s%s", now, slash) : mem_dup(before);
+}
+
+void apply_park_back(struct journal *journal, int n, struct host_folder *host)
+{
+	const char *parked;
+
+	for (size_t i = 0; (parked = journal_next_parked(journal, n, &i));) {
+		scoped_mem char *from = mem_dup(parked);
+		scoped_mem char *before = journal_before(journal, n, from);
+		scoped_mem char *to = find_place(journal, n, before);
+
+		(void)apply_journal_rename(journal, n, host, from, to);
+	}
+}
