@@ -20,6 +20,7 @@
 
 #include "image/progress.h"
 #include "sandbox/caps.h"
+#include "util/clock.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 #include "util/str.h"
@@ -28,6 +29,8 @@
 #define NOT_FOUND    127 /* as a shell says it */
 #define FAILED       126
 #define STEP_MS      200
+#define GRACE_NS     (2000 * CLOCK_NS_PER_MS) /* between asking it to end and ending it */
+#define LAST_READS   64                       /* of what it wrote before its end */
 #define WORDS_MAX    (64u << 10)
 #define SENTENCE_MAX 300
 
@@ -63,6 +66,8 @@ static _Noreturn void run(const struct fetch *f, int words_fd)
 		(char *)f->place, (char[]){"dir:" PLACE "/" FETCH_FOLDER}, NULL};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), r = enter_place(f);
 
+	if (r == 0 && setpgid(0, 0) < 0)
+		r = -errno;
 	if (r == 0)
 		r = caps_drop_bounding();
 	if (r == 0)
@@ -101,28 +106,62 @@ static uint64_t measure(int folder_fd)
 	return sum;
 }
 
-/* What it says, to its end; it is ended when we are, and where too much comes, which is the answer. */
-static bool watch(const struct fetch *f, pid_t pid, int words_fd, struct str *words)
+/* Left as it is, to be waited for. */
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = {0};
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
+}
+
+/* With all it started (helpers that know passwords). */
+static void ask_to_end(pid_t pid, int64_t *asked_ns)
+{
+	int64_t now = clock_mono_ns();
+
+	if (!*asked_ns)
+		*asked_ns = now;
+	(void)kill(-pid, now - *asked_ns < GRACE_NS ? SIGTERM : SIGKILL);
+}
+
+/* What is there within ms. false: nothing, and nothing more comes. */
+static bool read_words(int words_fd, int ms, struct str *words)
 {
 	struct pollfd p = {.fd = words_fd, .events = POLLIN};
-	bool is_too_big = false;
+	int ready = poll(&p, 1, ms);
 	char piece[1024];
-	ssize_t n = 1;
+	ssize_t n;
 
-	while (n > 0) {
-		int ready = poll(&p, 1, STEP_MS);
+	if (ready <= 0)
+		return ms > 0;
+	n = read(words_fd, piece, sizeof(piece));
+	if (n > 0 && words->len < WORDS_MAX)
+		str_add(words, piece, (size_t)n);
+	return n > 0;
+}
+
+/* What it says until it ends: what it started may hold its stderr for longer. It is ended when we are, and where too much
+ * comes, which is the answer. */
+static bool watch(const struct fetch *f, pid_t pid, int words_fd, struct str *words)
+{
+	bool is_too_big = false, is_open = true;
+	int64_t asked_ns = 0;
+
+	while (!has_ended(pid)) {
 		uint64_t len = measure(f->folder_fd);
 
 		is_too_big = is_too_big || len > f->bytes_max;
 		if (is_too_big || progress_is_stopped())
-			(void)kill(pid, SIGTERM);
+			ask_to_end(pid, &asked_ns);
 		progress_show("fetching", len, 0);
-		if (ready <= 0)
-			continue;
-		n = read(words_fd, piece, sizeof(piece));
-		if (n > 0 && words->len < WORDS_MAX)
-			str_add(words, piece, (size_t)n);
+		if (is_open)
+			is_open = read_words(words_fd, STEP_MS, words);
+		else
+			(void)poll(NULL, 0, STEP_MS);
 	}
+	for (int i = 0; i < LAST_READS && is_open; i++)
+		is_open = read_words(words_fd, 0, words);
+	(void)kill(-pid, SIGKILL); /* it is its group's as long as it is not waited for */
 	return is_too_big;
 }
 
@@ -190,6 +229,8 @@ int fetch_run(const struct fetch *f, struct err *err)
 	if (pid == 0)
 		run(f, pair[1]);
 	(void)close(pair[1]);
+	if (pid > 0)
+		(void)setpgid(pid, pid); /* whoever comes first: it may have done it */
 	if (pid > 0)
 		is_too_big = watch(f, pid, pair[0], &words);
 	(void)close(pair[0]);

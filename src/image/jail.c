@@ -14,6 +14,7 @@
 
 #include "image/jail_inside.h"
 #include "image/parcel.h"
+#include "image/progress.h"
 #include "sandbox/idrange.h"
 #include "util/fdio.h"
 #include "util/scoped.h"
@@ -22,6 +23,8 @@
 #define MAP_LEN      64
 #define ERRNO_DIGITS 4
 #define REASON_MAX   400
+#define STEP_MS      200
+#define READ_STEP    (64u << 10)
 #define SPACES \
 	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
 		CLONE_NEWCGROUP)
@@ -123,16 +126,67 @@ static int check_end(const char *what, int status, struct err *err)
 	return err_set(err, -EIO, "%s: the child that does it failed", what);
 }
 
+/* A child may hang, or be made to: it is waited for as long as nobody wants to stop. */
+static int wait_readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	while (!progress_is_stopped()) {
+		int n = poll(&p, 1, STEP_MS);
+
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+	return -EINTR;
+}
+
+static int read_report(int fd, size_t max, struct str *out)
+{
+	for (;;) {
+		int r = wait_readable(fd);
+		ssize_t n;
+
+		if (r < 0)
+			return r;
+		str_reserve(out, READ_STEP);
+		n = read(fd, out->p + out->len, READ_STEP);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		out->len += (size_t)n;
+		out->p[out->len] = '\0';
+		if (out->len > max)
+			return -EFBIG;
+	}
+}
+
+/* It may have closed its report and go on. */
+static int wait_end(const struct jail_child *child)
+{
+	scoped_fd int fd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+
+	return fd < 0 ? -errno : wait_readable(fd);
+}
+
 int jail_finish(struct jail_child *child, size_t max, struct str *ret_report, struct err *err)
 {
 	const char *what = child->what;
 	struct slice rest, text;
-	int type, status, r = fdio_read_all(child->report_fd, max, ret_report);
+	int type, status, r = read_report(child->report_fd, max, ret_report);
 
+	if (r == 0)
+		r = wait_end(child);
 	if (r < 0)
 		(void)kill(child->pid, SIGKILL);
 	status = wait_for(child);
 	jail_end(child);
+	if (r == -EINTR)
+		return err_set(err, r, "stopped by a signal");
+	if (r < 0 && r != -EFBIG)
+		return err_set(err, r, "%s: wait for the child that does it: %m", what);
 	if (r < 0)
 		return err_set(err, r, "%s: its report is too long", what);
 	rest = str_slice(ret_report);

@@ -38,7 +38,8 @@ struct jail_child {
 #define JAIL_NO_CHILD ((struct jail_child){.report_fd = -1})
 
 int jail_start(const struct jail *jail, struct jail_child *ret_child, struct err *err);
-/* Takes the report (to its end, at most max bytes) and the child's end. A sentence where it failed. */
+/* Takes the report (to its end, at most max bytes) and the child's end. A sentence where it failed; -EINTR where a signal
+ * wants us to stop (progress.h), and the child is killed. */
 int jail_finish(struct jail_child *child, size_t max, struct str *ret_report, struct err *err);
 /* Kills one that is still there. Safe twice. */
 void jail_end(struct jail_child *child);

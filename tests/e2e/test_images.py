@@ -441,6 +441,67 @@ def test_registry_that_sends_too_much(own_cloche, tmp_path):
 	assert layers(own_cloche) == []
 
 
+FAKES = {
+	'ends, and what it started holds its stderr': ('sleep 300 & echo "no such image" >&2; exit 1', None, 'skopeo: no such image'),
+	'ends, and what it started floods': ('yes >&2 & exit 1', None, 'skopeo: y'),
+	'will not end': ("trap '' TERM INT; : >READY; sleep 300 & while :; do wait; sleep 1; done", signal.SIGINT, 'stopped by a signal'),
+}
+
+
+@pytest.mark.parametrize('case', FAKES)
+def test_fetching_ends_with_all_that_it_started(own_cloche, tmp_path, case):
+	script, number, says = FAKES[case]
+	programs = tmp_path / 'programs'
+	programs.mkdir()
+	fake = programs / 'skopeo'
+	ready = tmp_path / 'ready'
+	fake.write_text(f'#!/bin/sh\n{script}\n'.replace('READY', str(ready)))
+	fake.chmod(0o755)
+	process = own_cloche.start('run', '--image', 'registry.example/x', '--', '/bin/true', env={'PATH': f'{programs}:/usr/bin:/bin'})
+	if number:
+		wait_for(ready.exists, 'skopeo')
+		os.kill(child_of(process), number)
+	_, err = process.communicate(timeout=30)
+	assert process.returncode == 125 and says in err.decode(), err
+	assert not left_of(fake), case
+
+
+def left_of(script):
+	"""Processes that a script started: they have its folder in their PATH."""
+	found = []
+	for environ in pathlib.Path('/proc').glob('[0-9]*/environ'):
+		try:
+			if f'PATH={script.parent}:'.encode() in environ.read_bytes():
+				found.append(environ)
+		except OSError:
+			pass  # it ended meanwhile
+	return found
+
+
+def test_interrupted_while_a_child_hangs(own_cloche, tmp_path):
+	for attempt in range(50):
+		file = tmp_path / f'{attempt}.tar'  # less than the pipe to the child holds: it is waited for, and nothing else
+		file.write_bytes(tar(*(entry(f'{attempt}-{n}', b'') for n in range(1500))))
+		process = own_cloche.start('run', '--image', str(file), '--', '/bin/true')
+		if child := stop_child(child_of(process)):
+			break
+		process.communicate(timeout=30)
+	os.kill(child_of(process), signal.SIGINT)
+	_, err = process.communicate(timeout=30)
+	assert process.returncode == 125 and b'stopped by a signal' in err, (attempt, err)
+	assert not [name for name in layers(own_cloche) if name.startswith('.tmp-')] and not os.path.exists(f'/proc/{child}')
+
+
+def stop_child(pid):
+	"""Stops the first child that a process has, if that does not end first."""
+	try:
+		child = int(wait_for(pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text, 'its child').split()[0])
+		os.kill(child, signal.SIGSTOP)
+		return wait_for(lambda: child if ') T ' in pathlib.Path(f'/proc/{child}/stat').read_text() else None, 'it to stop')
+	except OSError:
+		return None
+
+
 def child_of(process):
 	"""The one that unpacks; asked from where it is cheap, since it will not wait."""
 	return int(wait_for(pathlib.Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text, 'its child').split()[0])
