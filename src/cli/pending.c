@@ -225,23 +225,31 @@ int pending_enter_act(
 	return ledger_append(cli->state_dir, &line, err);
 }
 
-int pending_enter_ledger(
-	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err)
+static int enter_number(const struct cli *cli, const char *id, const char *act, size_t n_files,
+	const char *more, struct err *err)
 {
-	scoped_mem char *detail = mem_printf("%zu change%s", n_files, n_files == 1 ? "" : "s");
+	scoped_mem char *detail =
+		mem_printf("%zu change%s%s", n_files, n_files == 1 ? "" : "s", more);
 
 	return pending_enter_act(cli, id, act, detail, err);
 }
 
+int pending_enter_ledger(
+	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err)
+{
+	return enter_number(cli, id, act, n_files, "", err);
+}
+
 int pending_enter_applied(
-	const struct cli *cli, const char *id, size_t n_files, int r, struct err *err)
+	const struct cli *cli, const char *id, size_t n_files, bool is_all, int r, struct err *err)
 {
 	struct err ignored;
 	int entered;
 
 	if (n_files == 0)
 		return r;
-	entered = pending_enter_ledger(cli, id, "apply", n_files, r < 0 ? &ignored : err);
+	entered = enter_number(cli, id, "apply", n_files, r == 0 && is_all ? PENDING_NONE_LEFT : "",
+		r < 0 ? &ignored : err);
 	return r < 0 ? r : entered;
 }
 
@@ -266,7 +274,7 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 	const struct apply_options options = {0};
 	struct pending pending;
 	scoped_str struct str text = {0};
-	size_t n_done = 0, n_refused = 0;
+	size_t n_done = 0, n_refused = 0, n_left = 0;
 	int r = pending_open(cli, id, true, &pending, err);
 
 	for (size_t i = 0; r == 0 && i < pending.list.n; i++) {
@@ -277,11 +285,13 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 		r = apply_changes(pending.set, pending.list.roots[i], &options, &report, err);
 		n_done += report.counts[APPLY_DONE] + report.counts[APPLY_LESS];
 		n_refused += report.counts[APPLY_REFUSED];
+		n_left += report.counts[APPLY_LEFT];
 		n_refused += pending_say_unread(pending.list.roots[i]);
 		apply_notes_add(&text, &report, false);
 		apply_report_done(&report);
 	}
-	r = pending_enter_applied(cli, pending.id, n_done, r, err);
+	r = pending_enter_applied(
+		cli, pending.id, n_done, n_refused + n_left == 0 && !pending.stays, r, err);
 	if (r == 0 && pending.set)
 		r = pending_drop_settled(cli, &pending, err);
 	if (text.len > 0)

@@ -57,9 +57,10 @@ int pending_enter_act(const struct cli *cli, const char *id, const char *act, co
 int pending_enter_ledger(
 	const struct cli *cli, const char *id, const char *act, size_t n_files, struct err *err);
 
-/* What an apply that ended with r took over goes there too, also where the rest failed. Returns r, else the
- * ledger's own error. */
+/* What an apply that ended with r took over goes there too, also where the rest failed; is_all: nothing is left of the
+ * set, which PENDING_NONE_LEFT says behind the number. Returns r, else the ledger's own error. */
+#define PENDING_NONE_LEFT ", none left"
 int pending_enter_applied(
-	const struct cli *cli, const char *id, size_t n_files, int r, struct err *err);
+	const struct cli *cli, const char *id, size_t n_files, bool is_all, int r, struct err *err);
 
 #endif

@@ -138,6 +138,13 @@ static int print_totals(const struct cli *cli, struct totals *totals, struct err
 	return cli_print(&out, err);
 }
 
+/* Of all that there was: what the sandbox changes later, or could not be read, would be left. */
+static bool leaves_nothing(const struct pending *pending, const struct totals *totals)
+{
+	return !pending->stays && !totals->is_partial &&
+	       totals->counts[APPLY_LEFT] + totals->counts[APPLY_REFUSED] == 0;
+}
+
 static int apply_pending(const struct cli *cli, const struct apply_verb_options *o,
 	struct pending *pending, char **args, size_t n_args, struct err *err)
 {
@@ -154,7 +161,8 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 		r = apply_roots(cli, o, pending, paths, &totals, err);
 	pending_paths_free(paths, pending->list.n);
 	done = totals.counts[APPLY_DONE] + totals.counts[APPLY_LESS];
-	r = pending_enter_applied(cli, pending->id, done, r, err);
+	r = pending_enter_applied(
+		cli, pending->id, done, n_args == 0 && leaves_nothing(pending, &totals), r, err);
 	if (r == 0 && pending->set)
 		r = pending_drop_settled(cli, pending, err);
 	if (print_totals(cli, &totals, r < 0 ? &ignored : err) < 0 && r >= 0)

@@ -8,47 +8,45 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/blame_acts.h"
 #include "cli/blame_record.h"
 #include "cli/records.h"
 #include "cli/verb.h"
-#include "launcher/ledger.h"
+#include "manifest/changes.h"
 #include "record/record.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/log.h"
+#include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "view/blame.h"
 
 #define META_MAX    (4U << 20)
 #define CHANGES_MAX (256U << 20)
-#define ROWS_TEXT   100 /* shown without --limit */
+#define NO_EVENT    0          /* in place of an event's number: it was not traced */
+#define NO_ONE      UINT64_MAX /* it is not one change but many */
+#define ROWS_TEXT   100        /* shown without --limit */
 
 struct options {
-	bool guest;
+	bool guest, all;
 	int64_t limit;
-};
-
-/* What was done to a sandbox's changes afterwards, by the ledger. */
-struct act {
-	char sandbox[ID_SIZE];
-	char *act, *detail;
-	int64_t at_ms;
 };
 
 /* A row that is to be printed, whole. */
 struct line {
 	int64_t at_ms;
 	struct str text, json;
+	char *folder; /* it stands for n changes in this .git or node_modules; NULL: for one */
+	size_t n;
 };
 
 struct job {
 	const struct cli *cli;
 	const struct options *o;
 	char *host, *inside; /* one may be NULL */
-	struct act *acts;
-	size_t n_acts;
+	struct blame_acts *acts;
 	struct line *lines;
 	size_t n_lines, room;
 	size_t n_read,
@@ -60,80 +58,8 @@ struct part {
 	const char *id, *task;
 	json_t *meta;
 	struct blame_targets targets;
+	struct map *folders; /* .git or node_modules to the place of its line, from 1 */
 };
-
-/* ---- what was applied ---- */
-
-static int on_ledger_line(void *ctx, const struct ledger_line *line)
-{
-	struct job *job = ctx;
-	struct act *act;
-
-	if (strcmp(line->act, "apply") != 0 && strcmp(line->act, "discard") != 0)
-		return 0;
-	if (!id_is_valid("sb", line->sandbox))
-		return 0;
-	job->acts = mem_grow(job->acts, job->n_acts + 1, sizeof(struct act));
-	act = &job->acts[job->n_acts++];
-	memcpy(act->sandbox, line->sandbox, ID_SIZE);
-	act->act = mem_dup(line->act);
-	act->detail = mem_dup(line->detail);
-	act->at_ms = line->at_ms;
-	return 0;
-}
-
-static const char *act_word(const struct act *act)
-{
-	return strcmp(act->act, "apply") == 0 ? "applied" : "discarded";
-}
-
-static void write_acts(const struct job *job, const struct part *part, struct jsonw *j)
-{
-	char at[CLOCK_TEXT_LEN];
-
-	jsonw_key(j, "applied");
-	jsonw_array(j);
-	for (size_t i = 0; i < job->n_acts; i++) {
-		if (strcmp(job->acts[i].sandbox, part->id) != 0)
-			continue;
-		clock_format(job->acts[i].at_ms, at);
-		jsonw_object(j);
-		jsonw_ktext(j, "act", act_word(&job->acts[i]));
-		jsonw_ktext(j, "at", at);
-		jsonw_ktext(j, "detail", job->acts[i].detail);
-		jsonw_object_end(j);
-	}
-	jsonw_array_end(j);
-}
-
-/* A discard of nothing but what is counted and not listed (.git) says "0 changes". */
-static bool is_of_nothing(const struct act *act)
-{
-	return act->detail && strncmp(act->detail, "0 ", 2) == 0;
-}
-
-/* The last one, and how many came before it: a line is no place for all. The ledger does not know which files. */
-static void add_acts(const struct job *job, const struct part *part, struct str *out)
-{
-	const struct act *last = NULL;
-	char at[CLOCK_TEXT_LEN];
-	size_t n = 0;
-
-	for (size_t i = 0; i < job->n_acts; i++) {
-		if (strcmp(job->acts[i].sandbox, part->id) != 0 || is_of_nothing(&job->acts[i]))
-			continue;
-		last = &job->acts[i];
-		n++;
-	}
-	if (!last)
-		return;
-	clock_format(last->at_ms, at);
-	str_printf(out, "; of this sandbox: %s ", act_word(last));
-	log_add_escaped(out, slice_of(last->detail ? last->detail : ""));
-	str_printf(out, " on the host at %s", at);
-	if (n > 1)
-		str_printf(out, " (and %zu times earlier)", n - 1);
-}
 
 /* ---- rows ---- */
 
@@ -160,6 +86,51 @@ static bool is_cow(const char *mode)
 	return mode && strcmp(mode, "cow") == 0;
 }
 
+/* Of the path as it was then; where that is an old name, of what was asked for. */
+static enum blame_fate fate_of(const struct job *job, const struct part *part, struct slice path)
+{
+	struct slice asked = slice_of(part->targets.items[0].guest);
+
+	if (part->targets.n == 1 && !path_is_beneath(path, asked))
+		return blame_acts_fate(job->acts, asked);
+	return blame_acts_fate(job->acts, path);
+}
+
+/* How much of a path is a .git or node_modules that is one line: not in JSON, nor where it is asked for itself. */
+static size_t folder_len(const struct job *job, const struct part *part, struct slice path)
+{
+	size_t len;
+
+	if (job->o->all || job->cli->json || job->cli->jsonl)
+		return 0;
+	len = changes_skipped_len(path);
+	for (size_t i = 0; len > 0 && i < part->targets.n; i++)
+		if (changes_skipped_len(slice_of(part->targets.items[i].guest)) > 0)
+			return 0;
+	return len;
+}
+
+/* Whether it was counted with others, and needs no line of its own. */
+static bool count_in_folder(struct job *job, struct part *part, struct slice path, int64_t at_ms)
+{
+	struct slice folder = {.p = path.p, .len = folder_len(job, part, path)};
+	struct line *line;
+	void **place;
+
+	if (folder.len == 0)
+		return false;
+	place = map_slot(part->folders, folder);
+	if (!*place) {
+		line = new_line(job, at_ms);
+		line->folder = mem_copy(folder.p, folder.len);
+		*place = (void *)(uintptr_t)job->n_lines;
+	}
+	line = &job->lines[(size_t)(uintptr_t)*place - 1];
+	line->at_ms = at_ms > line->at_ms ? at_ms : line->at_ms;
+	line->n++;
+	return true;
+}
+
 static void begin_json(struct jsonw *j, const struct part *part, int64_t at_ms, const char *change,
 	struct slice path)
 {
@@ -182,7 +153,7 @@ static void end_json(
 	if (mode)
 		jsonw_ktext(j, "mount", mode);
 	if (is_cow(mode))
-		write_acts(job, part, j);
+		blame_acts_json(job->acts, fate_of(job, part, path), j);
 	jsonw_object_end(j);
 }
 
@@ -237,7 +208,7 @@ static void add_where(const struct job *job, const struct part *part, struct sli
 	const char *mode = mode_of(part, path);
 
 	str_printf(out, "\n    %s", part->id);
-	if (seq)
+	if (seq != NO_EVENT && seq != NO_ONE)
 		str_printf(out, " event %llu", (unsigned long long)seq);
 	if (part->task) {
 		str_puts(out, ", task ");
@@ -249,15 +220,35 @@ static void add_where(const struct job *job, const struct part *part, struct sli
 		str_puts(out, " mount");
 	}
 	if (is_cow(mode))
-		add_acts(job, part, out);
+		blame_acts_text(job->acts,
+			seq == NO_ONE ? BLAME_FATE_UNKNOWN : fate_of(job, part, path), out);
 	str_putc(out, '\n');
 }
 
-static void take_row(struct job *job, const struct part *part, const struct blame_row *row)
+static void add_folders(struct job *job, const struct part *part, size_t first)
 {
-	struct line *line = new_line(job, row->wall_ms);
-	struct jsonw j = jsonw_to(&line->json);
+	for (size_t i = first; i < job->n_lines; i++) {
+		struct line *line = &job->lines[i];
 
+		if (!line->folder)
+			continue;
+		add_head(&line->text, line->at_ms, "changed");
+		log_add_escaped(&line->text, slice_of(line->folder));
+		str_printf(&line->text, "/ (%zu change%s: name it, or --all)", line->n,
+			line->n == 1 ? "" : "s");
+		add_where(job, part, slice_of(line->folder), NO_ONE, &line->text);
+	}
+}
+
+static void take_row(struct job *job, struct part *part, const struct blame_row *row)
+{
+	struct line *line;
+	struct jsonw j;
+
+	if (count_in_folder(job, part, row->path, row->wall_ms))
+		return;
+	line = new_line(job, row->wall_ms);
+	j = jsonw_to(&line->json);
 	begin_json(&j, part, row->wall_ms, blame_word(row->change), row->path);
 	if (row->from.len > 0)
 		jsonw_kslice(&j, row->change == BLAME_RENAMED ? "from" : "target", row->from);
@@ -280,7 +271,7 @@ static void take_row(struct job *job, const struct part *part, const struct blam
 
 /* ---- a record ---- */
 
-static int take_trace(struct job *job, const struct part *part, size_t *ret_n, struct err *err)
+static int take_trace(struct job *job, struct part *part, size_t *ret_n, struct err *err)
 {
 	scoped(reader) struct reader *reader = NULL;
 	scoped(blame) struct blame *blame = blame_new();
@@ -311,8 +302,8 @@ static bool is_target(const struct part *part, const char *path)
 	return false;
 }
 
-static void take_change(struct job *job, const struct part *part, const char *kind,
-	const json_t *change, int64_t at_ms)
+static void take_change(
+	struct job *job, struct part *part, const char *kind, const json_t *change, int64_t at_ms)
 {
 	const char *path = json_string_value(json_object_get(change, "path"));
 	const char *from = json_string_value(json_object_get(change, "from"));
@@ -320,6 +311,8 @@ static void take_change(struct job *job, const struct part *part, const char *ki
 	struct jsonw j;
 
 	if (!path || (!is_target(part, path) && !is_target(part, from)))
+		return;
+	if (count_in_folder(job, part, slice_of(path), at_ms))
 		return;
 	line = new_line(job, at_ms);
 	j = jsonw_to(&line->json);
@@ -335,11 +328,11 @@ static void take_change(struct job *job, const struct part *part, const char *ki
 	}
 	log_add_escaped(&line->text, slice_of(path));
 	str_puts(&line->text, ", by whom was not traced");
-	add_where(job, part, slice_of(path), 0, &line->text);
+	add_where(job, part, slice_of(path), NO_EVENT, &line->text);
 }
 
 /* Who changed it was not seen; that it was changed, the list of the run's end says. */
-static void take_end(struct job *job, const struct part *part, const char *dir)
+static void take_end(struct job *job, struct part *part, const char *dir)
 {
 	static const char *const kinds[] = {
 		"added", "removed", "changed", "renamed", "mode_changed"};
@@ -371,7 +364,7 @@ static void take_end(struct job *job, const struct part *part, const char *dir)
 static int take_part(struct job *job, struct part *part, const char *dir, struct err *err)
 {
 	const json_t *spec = json_object_get(part->meta, "spec");
-	size_t n = 0;
+	size_t n = 0, first = job->n_lines;
 	int r;
 
 	part->task = json_string_value(json_object_get(spec, "task"));
@@ -382,11 +375,13 @@ static int take_part(struct job *job, struct part *part, const char *dir, struct
 	if (part->targets.n == 0)
 		return 0;
 	job->n_read++;
+	blame_acts_open(job->acts, job->cli, part->id);
 	r = blame_record_mentions(dir, &part->targets);
 	if (r > 0)
 		r = take_trace(job, part, &n, err);
 	if (r == 0 && n == 0)
 		take_end(job, part, dir);
+	add_folders(job, part, first);
 	return r;
 }
 
@@ -394,7 +389,7 @@ static void take_record(struct job *job, const struct record_entry *entry)
 {
 	scoped_str struct str dir = {0}, meta = {0};
 	scoped_mem char *path = NULL;
-	struct part part = {.id = entry->id};
+	struct part part = {.id = entry->id, .folders = map_new()};
 	struct err err = {0};
 
 	records_dir(job->cli, entry->id, &dir);
@@ -408,6 +403,7 @@ static void take_record(struct job *job, const struct record_entry *entry)
 			err.msg[0] ? err.msg : "its meta.json is none");
 	}
 	blame_record_done(&part.targets);
+	map_free(part.folders);
 	json_decref(part.meta);
 }
 
@@ -502,15 +498,13 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 {
 	struct job job = {.cli = cli, .o = options};
 	struct record_list list;
-	struct err ignored = {0};
 	int r = records_list(cli, &list, err);
 
 	(void)n_args;
 	if (r < 0)
 		return r;
 	name_paths(&job, args[0]);
-	/* Not a user's to read; without it, what was applied is not said. */
-	(void)ledger_walk(cli->state_dir, on_ledger_line, &job, &ignored);
+	job.acts = blame_acts_new(cli);
 	for (size_t i = list.n; i-- > 0;)
 		if (records_may_read(cli, &list.items[i]))
 			take_record(&job, &list.items[i]);
@@ -520,13 +514,10 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	for (size_t i = 0; i < job.n_lines; i++) {
 		str_done(&job.lines[i].text);
 		str_done(&job.lines[i].json);
-	}
-	for (size_t i = 0; i < job.n_acts; i++) {
-		free(job.acts[i].act);
-		free(job.acts[i].detail);
+		free(job.lines[i].folder);
 	}
 	free(job.lines);
-	free(job.acts);
+	blame_acts_free(job.acts);
 	free(job.host);
 	free(job.inside);
 	records_list_done(&list);
@@ -536,6 +527,8 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 static const struct option table[] = {
 	{"guest", 0, NULL, "PATH is one inside the sandboxes, not of this host", OPTION_ON,
 		offsetof(struct options, guest)},
+	{"all", 0, NULL, "also each change in .git and node_modules", OPTION_ON,
+		offsetof(struct options, all)},
 	{"limit", 0, "N", "at most so many changes, the newest; as text 100 without it",
 		OPTION_COUNT, offsetof(struct options, limit)},
 	{NULL},

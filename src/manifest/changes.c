@@ -113,6 +113,13 @@ void changes_sort(struct changes *changes)
 		qsort(changes->items, n, sizeof(*changes->items), compare_changes);
 }
 
+size_t changes_skipped_len(struct slice path)
+{
+	scoped_mem char *text = mem_copy(path.p, path.len);
+
+	return scan_skipped_len(text);
+}
+
 bool changes_is_listed(const struct change *change)
 {
 	return change->kind != CHANGE_NONE && !(change->flags & (CHANGE_QUIET | CHANGE_SKIPPED));

@@ -130,6 +130,8 @@ void changes_list_add(struct changes_list *list, struct changes *changes); /* ta
 const char *changes_runs_on_host(const struct change *change);
 /* Its data lies below at another place than the one it is compared with. */
 bool changes_is_far(const struct change *change);
+/* How much of a path is a folder whose changes are counted and not listed (.git, node_modules); 0: none. */
+size_t changes_skipped_len(struct slice path);
 bool changes_is_listed(const struct change *change); /* not QUIET, SKIPPED or NONE */
 /* The path in the words of before or after: REMOVED in a renamed folder was elsewhere. */
 const char *changes_shown_path(const struct change *change);

@@ -83,10 +83,63 @@ def test_without_a_trace_the_change_is_told_and_what_was_applied(cloche, tmp_pat
 	assert cloche.call('apply', done.record.id).code == 0
 	[row] = blame(cloche, project / 'a')
 	assert [act['act'] for act in row['applied']] == ['applied']
-	assert 'of this sandbox: applied 1 change on the host at' in cloche.call('blame', project / 'a').out
+	assert row['state'] == 'applied' and ', cow mount; applied at 20' in cloche.call('blame', project / 'a').out
 	assert blame(cloche, project / 'b') == []
 	cloche.run('/bin/mv', 'b', 'c', options=('-m', f'{project}:{WORK}:cow', '--no-trace'))
 	assert f'renamed  {WORK}/b -> {WORK}/c, by whom' in cloche.call('blame', project / 'b').out
+
+
+def test_what_became_of_each_file(cloche, tmp_path):
+	project = tmp_path / 'p'
+	project.mkdir()
+	done = cloche.run('/bin/sh', '-c', 'mkdir d; for f in a b c d/e; do echo $f > $f; done; echo t > tmp; mv tmp t; echo h > .envrc',
+		options=('-m', f'{project}:{WORK}:cow'))
+
+	def states():
+		return {row['path'][len(WORK) + 1:]: row.get('state') for row in blame(cloche, project) if row['sandbox'] == done.record.id}
+
+	assert set(states().values()) == {'neither'}
+	assert cloche.call('apply', done.record.id, 'a', 'd').code == 0 and cloche.call('discard', done.record.id, 'b').code == 0
+	known = {'a': 'applied', 'b': 'discarded', 'c': 'neither', 'd/e': 'applied', 't': 'neither', '.envrc': 'neither'}
+	assert {path: states()[path] for path in known} == known
+	text = cloche.call('blame', project / 'a').out
+	assert ', cow mount; applied at 20' in text and '; discarded at 20' in cloche.call('blame', project / 'b').out
+	assert cloche.call('blame', project / 'c').out.endswith(', cow mount; not applied\n')
+	assert cloche.call('apply', done.record.id).code == 0
+	assert {row['path'][len(WORK) + 1:]: row['state'] for row in blame(cloche, project / 't')} == {'t': 'applied', 'tmp': 'applied'}
+	assert states()['.envrc'] == 'neither'
+	assert cloche.call('discard', done.record.id).code == 0  # the set is gone: the ledger counts, and has both
+	assert set(states().values()) == {None}
+	assert 'of this sandbox: discarded 1 change on the host at' in cloche.call('blame', project / 'a').out
+
+
+def test_what_the_ledger_says_of_all_is_said_of_each(cloche, tmp_path):
+	project = tmp_path / 'p'
+	project.mkdir()
+	for verbs, state in (((('apply',),), 'applied'), ((('discard',),), 'discarded'), ((('apply', 'a'), ('apply',)), 'applied'),
+			((('apply', 'a'), ('rm', '--changes')), None), ((('apply', 'a'), ('apply', 'b')), None)):
+		(project / 'a').write_text('before')
+		(project / 'b').write_text('before')
+		done = cloche.run('/bin/sh', '-c', 'echo 1 > a; echo 1 > b', options=('-m', f'{project}:{WORK}:cow'))
+		for verb, *paths in verbs:
+			options = [path for path in paths if path.startswith('-')]
+			assert cloche.call(verb, *options, done.record.id, *(path for path in paths if path not in options)).code == 0
+		[row] = [row for row in blame(cloche, project / 'b') if row['sandbox'] == done.record.id]
+		assert row.get('state') == state, verbs
+
+
+def test_what_lies_in_skipped_folders_is_one_line(cloche, tmp_path):
+	project = tmp_path / 'p'
+	project.mkdir()
+	done = cloche.run('/bin/sh', '-c', 'mkdir .git n n/node_modules; for i in 1 2 3; do echo $i > .git/$i; done; echo x > n/node_modules/x; echo y > y',
+		options=('-m', f'{project}:{WORK}:rw'))
+	heads = [line for line in cloche.call('blame', project).out.splitlines() if line[0] != ' ']
+	assert sorted(line.split(' by ')[0][21:] for line in heads) == [
+		f'changed  {WORK}/.git/ (4 changes: name it, or --all)', f'changed  {WORK}/n/node_modules/ (2 changes: name it, or --all)',
+		f'created  {WORK}/n', f'created  {WORK}/y']
+	assert len([line for line in cloche.call('blame', '--all', project).out.splitlines() if line[0] != ' ']) == 8
+	assert len([line for line in cloche.call('blame', project / '.git').out.splitlines() if line[0] != ' ']) == 4
+	assert len(blame(cloche, project)) == 8 and done.code == 0
 
 
 def test_odd_names(cloche, tmp_path):
