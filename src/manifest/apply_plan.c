@@ -117,7 +117,9 @@ static void plan_one(const struct changes *changes, const struct change *c,
 	else if (special)
 		decide(item, APPLY_DROPPED, mem_printf("%s is not taken over", special));
 	else if (c->flags & CHANGE_LOST)
-		decide(item, APPLY_REFUSED, mem_dup("its data was below and is gone"));
+		decide(item, APPLY_REFUSED,
+			mem_dup(changes->is_partial ? "where its data lies could not be read"
+						    : "its data was below and is gone"));
 	else if (may_be_needed(changes, c))
 		decide(item, APPLY_REFUSED,
 			mem_dup("not all that the sandbox left could be read, and that may need "

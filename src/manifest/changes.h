@@ -29,14 +29,14 @@ enum change_kind {
 	CHANGE_N_KINDS
 };
 
-#define CHANGE_QUIET        1u   /* a folder that goes without saying */
-#define CHANGE_SKIPPED      2u   /* below a .git or node_modules: counted there, not listed */
-#define CHANGE_RUNS_ON_HOST 4u   /* the host would run it, or what it names */
-#define CHANGE_HOST_CHANGED 8u   /* the host's file is not the one the sandbox started from */
-#define CHANGE_OWNER        16u  /* owner or group differ from the file below */
-#define CHANGE_ATTRIBUTES   32u  /* user.* attributes differ */
-#define CHANGE_REPLACED     64u  /* REMOVED: something of another type stands at its path now */
-#define CHANGE_LOST         256u /* its data was below and is not there any more */
+#define CHANGE_QUIET        1u  /* a folder that goes without saying */
+#define CHANGE_SKIPPED      2u  /* below a .git or node_modules: counted there, not listed */
+#define CHANGE_RUNS_ON_HOST 4u  /* the host would run it, or what it names */
+#define CHANGE_HOST_CHANGED 8u  /* the host's file is not the one the sandbox started from */
+#define CHANGE_OWNER        16u /* owner or group differ from the file below */
+#define CHANGE_ATTRIBUTES   32u /* user.* attributes differ */
+#define CHANGE_REPLACED     64u /* REMOVED: something of another type stands at its path now */
+#define CHANGE_LOST         256u /* its data was below and is not there any more, or nobody can tell */
 #define CHANGE_UNREAD       128u /* a hash is missing: too large, or it could not be read */
 #define CHANGE_UNSURE \
 	512u /* CHANGED, RENAMED in an rw folder: it may hold what it held, which nobody had read */

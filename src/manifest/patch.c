@@ -305,22 +305,24 @@ static int on_moved_name(void *data, const char *name)
 	struct stat st;
 	int r = 0;
 
-	if (fstatat(m->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || scan_skipped_len(to) > 0 ||
-		is_told(m->patch, from, S_ISDIR(st.st_mode)))
+	if (fstatat(m->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return scan_is_gone(-errno) ? 0 : -errno;
+	if (scan_skipped_len(to) > 0 || is_told(m->patch, from, S_ISDIR(st.st_mode)))
 		return 0;
 	if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
 		add_head(m->out, &(struct pair){.from = from, .to = to}, true);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
 	below.dirfd = openat(m->dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = below.dirfd < 0 ? 0 : add_moved(&below);
+	r = below.dirfd < 0 ? -errno : add_moved(&below);
 	scoped_close(&below.dirfd);
-	return r;
+	return scan_is_gone(r) ? 0 : r;
 }
 
 static int add_moved(const struct moved *m)
 {
-	return m->depth > DEPTH_MAX ? 0 : scan_each_name(m->dirfd, on_moved_name, (void *)m);
+	return m->depth > DEPTH_MAX ? -ENAMETOOLONG
+	                            : scan_each_name(m->dirfd, on_moved_name, (void *)m);
 }
 
 static int add_moved_folder(const struct patch *patch, const struct change *c, struct str *out)
@@ -330,7 +332,9 @@ static int add_moved_folder(const struct patch *patch, const struct change *c, s
 	struct moved m = {
 		.patch = patch, .dirfd = dirfd, .from = c->from, .to = c->path, .out = out};
 
-	return dirfd < 0 ? 0 : add_moved(&m);
+	if (dirfd < 0)
+		return scan_is_gone(dirfd) ? 0 : dirfd;
+	return add_moved(&m);
 }
 
 static void read_sides(const struct patch *patch, const struct change *c, struct pair *p)
@@ -341,7 +345,9 @@ static void read_sides(const struct patch *patch, const struct change *c, struct
 
 	if (p->before.is)
 		read_side(&p->before, patch->lower_fd, before);
-	if (p->after.is && c->data)
+	if (c->flags & CHANGE_LOST)
+		p->after.r = -ESTALE;
+	else if (p->after.is && c->data)
 		read_side(&p->after, patch->lower_fd, c->data);
 	else if (p->after.is)
 		read_side(&p->after, patch->stack.fds[changes_data_layer(c)],

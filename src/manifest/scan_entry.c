@@ -125,8 +125,7 @@ static void read_after(struct scan *scan, const struct scan_frame *f, const stru
 	}
 	if (r < 0)
 		scan_note_unseen(scan, e->path, r);
-	else
-		c->flags |= CHANGE_LOST;
+	c->flags |= CHANGE_LOST;
 	c->after.sha256[0] = '\0';
 }
 
