@@ -84,9 +84,18 @@ static int read_set(struct pending *pending, const char *dir, bool to_write, str
 	return r;
 }
 
-int pending_open(const struct cli *cli, const char *name, bool to_write, struct pending *ret,
+int pending_mend(const struct cli *cli, struct pending *pending, struct err *err)
+{
+	int r = mend_killed(cli, pending->id, err);
+
+	pending->is_unmended = r == -ENOSPC;
+	return r;
+}
+
+int pending_open(const struct cli *cli, const char *name, enum pending_use use, struct pending *ret,
 	struct err *err)
 {
+	bool to_write = use != PENDING_SHOW;
 	scoped(reader) struct reader *reader = NULL;
 	scoped_mem char *dir = NULL;
 	int r;
@@ -102,8 +111,8 @@ int pending_open(const struct cli *cli, const char *name, bool to_write, struct 
 	dir = mem_printf("%s/changes/%s", cli->state_dir, ret->id);
 	ret->is_live = is_alive(cli, ret->id);
 	if (to_write && !ret->is_live)
-		r = mend_killed(cli, ret->id, err);
-	if (r < 0)
+		r = pending_mend(cli, ret, err);
+	if (r < 0 && !(ret->is_unmended && use == PENDING_DISCARD))
 		return r;
 	ret->stays = ret->is_live || at_rest_is(cli, ret->id);
 	if (geteuid() != 0 || access(dir, F_OK) < 0)
@@ -275,7 +284,7 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 	struct pending pending;
 	scoped_str struct str text = {0};
 	size_t n_done = 0, n_refused = 0, n_left = 0;
-	int r = pending_open(cli, id, true, &pending, err);
+	int r = pending_open(cli, id, PENDING_APPLY, &pending, err);
 
 	for (size_t i = 0; r == 0 && i < pending.list.n; i++) {
 		struct apply_report report;

@@ -9,13 +9,20 @@
 #include "util/err.h"
 #include "util/id.h"
 
+enum pending_use {
+	PENDING_SHOW,
+	PENDING_APPLY,
+	PENDING_DISCARD, /* also where a full disk keeps its sandbox from being mended */
+};
+
 struct pending {
 	char id[ID_SIZE];
 	struct change_set *set; /* NULL: there is none any more, or it is not for us to read */
 	struct changes_list
-		list; /* its cow mounts, and the root's own folders while they are there */
-	bool is_live; /* the sandbox still runs */
-	bool stays;   /* or may run again, or be forked: its own files are still there */
+		list;     /* its cow mounts, and the root's own folders while they are there */
+	bool is_live;     /* the sandbox still runs */
+	bool stays;       /* or may run again, or be forked: its own files are still there */
+	bool is_unmended; /* it was killed, and there was no room to write that down */
 	int lock_fd;
 };
 
@@ -23,10 +30,12 @@ struct pending {
  * there is no such set. */
 int pending_lock(const char *dir, int *ret_fd, struct err *err);
 
-/* Finds the sandbox, refuses another user's, and reads what changed. to_write: needs root, and keeps others from
+/* Finds the sandbox, refuses another user's, and reads what changed. But to show, it needs root, and keeps others from
  * writing meanwhile. Release with pending_done() whatever it returned. */
-int pending_open(const struct cli *cli, const char *name, bool to_write, struct pending *ret,
+int pending_open(const struct cli *cli, const char *name, enum pending_use use, struct pending *ret,
 	struct err *err);
+/* Mends its sandbox, once there may be room. */
+int pending_mend(const struct cli *cli, struct pending *pending, struct err *err);
 void pending_done(struct pending *pending);
 
 /* Paths as a user gives them (NULL-free list of n; 0: all), sorted by the mount they lie in. */

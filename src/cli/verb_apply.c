@@ -177,7 +177,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 {
 	const struct apply_verb_options *o = options;
 	struct pending pending;
-	int r = pending_open(cli, args[0], true, &pending, err);
+	int r = pending_open(cli, args[0], PENDING_APPLY, &pending, err);
 
 	if (r == 0 && o->branch)
 		r = apply_branch(cli, &pending, o->branch, o->force, args + 1, n_args - 1, err);

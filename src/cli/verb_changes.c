@@ -218,7 +218,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	scoped(changes_trace) struct changes_trace *trace = NULL;
 	struct pending pending;
 	json_t *list = NULL;
-	int r = pending_open(cli, args[0], false, &pending, err);
+	int r = pending_open(cli, args[0], PENDING_SHOW, &pending, err);
 
 	(void)n_args;
 	if (r == 0)

@@ -198,7 +198,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	int r = cli_need_root(err);
 
 	if (r == 0)
-		r = pending_open(cli, args[0], false, &job.pending, err);
+		r = pending_open(cli, args[0], PENDING_SHOW, &job.pending, err);
 	else
 		return r;
 	if (r == 0)

@@ -99,6 +99,18 @@ static size_t list_all(const struct pending *pending, struct str *out)
 	return n;
 }
 
+/* What it changed is not in its record then: a full disk had no room for that either. */
+static void mend_now(const struct cli *cli, struct pending *pending)
+{
+	struct err err = {0};
+
+	log_warn("the disk was full when sandbox %s ended: what is thrown away here is not in its "
+		 "record",
+		pending->id);
+	if (pending_mend(cli, pending, &err) < 0)
+		log_warn("%s; `cloche gc` tries again", err.msg);
+}
+
 /* Entered first: a set that is gone tells nobody any more what it was. On a full disk it goes first, to make room. */
 static int discard_whole(const struct cli *cli, struct pending *pending, struct str *out,
 	size_t *ret_n, struct err *err)
@@ -111,9 +123,11 @@ static int discard_whole(const struct cli *cli, struct pending *pending, struct 
 	if (entered < 0 && entered != -ENOSPC && entered != -EDQUOT)
 		return entered;
 	r = discard_set(pending->set, trash, err);
-	return r == 0 && entered < 0
-	               ? pending_enter_ledger(cli, pending->id, "discard", *ret_n, err)
-	               : r;
+	if (r == 0 && entered < 0)
+		r = pending_enter_ledger(cli, pending->id, "discard", *ret_n, err);
+	if (r == 0 && pending->is_unmended)
+		mend_now(cli, pending);
+	return r;
 }
 
 static int discard_named(const struct cli *cli, struct pending *pending, char **args, size_t n_args,
@@ -142,12 +156,25 @@ static int refuse_parked(const struct pending *pending, struct err *err)
 		parked);
 }
 
+/* What goes as a whole needs no line about each. */
+static int refuse_part(const struct pending *pending, struct err *err)
+{
+	if (!pending->is_unmended)
+		return 0;
+	return err_set(err, -ENOSPC,
+		"the disk is full, too full to write down which part of sandbox %s is thrown away: "
+		"make room, or discard all of it",
+		pending->id);
+}
+
 static int discard_pending(const struct cli *cli, struct pending *pending, char **args,
 	size_t n_args, struct str *out, struct err *err)
 {
 	size_t n = 0;
 	int r = refuse_parked(pending, err);
 
+	if (r == 0 && (n_args > 0 || pending->stays))
+		r = refuse_part(pending, err);
 	if (r < 0)
 		return r;
 	r = n_args == 0 && !pending->stays
@@ -167,7 +194,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 {
 	struct pending pending;
 	scoped_str struct str out = {0};
-	int r = pending_open(cli, args[0], true, &pending, err);
+	int r = pending_open(cli, args[0], PENDING_DISCARD, &pending, err);
 
 	(void)options;
 	if (r == 0 && !pending.set)

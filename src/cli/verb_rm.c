@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "cli/at_rest.h"
 #include "cli/life.h"
 #include "cli/pending.h"
 #include "cli/records.h"
@@ -163,6 +164,11 @@ static int remove_one(
 		r = records_open(cli, id, &reader, err); /* refuses another user's */
 	if (r == 0)
 		r = end(cli, id, err);
+	if (r == -ENOSPC && (o->changes || o->record) && !at_rest_is(cli, id)) {
+		r = remove_changes(cli, id, err); /* that makes room for its end */
+		if (r == 0)
+			r = end(cli, id, err);
+	}
 	if (r == 0 && (o->changes || o->record))
 		r = remove_changes(cli, id, err);
 	if (r == 0 && o->bodies && !o->record)

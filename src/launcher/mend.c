@@ -17,6 +17,8 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
+#define END_BYTES (64 << 10)
+
 static bool is_unlocked(int sandboxes, const char *id)
 {
 	scoped_mem char *path = mem_printf("%s/lock", id);
@@ -54,6 +56,26 @@ static int serve_and_wait(
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
 }
 
+/* Of a few blocks, which is what an end takes. */
+static bool is_full(const char *dir)
+{
+	scoped_fd int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	int r = fd < 0 ? errno : posix_fallocate(fd, 0, END_BYTES);
+
+	return r == ENOSPC || r == EDQUOT;
+}
+
+static int say_failed(const char *state_dir, const char *id, struct err *err)
+{
+	if (is_full(state_dir))
+		return err_set(err, -ENOSPC,
+			"the end of sandbox %s cannot be written: the disk of '%s' is full: make "
+			"room on it, or throw away what the sandbox changed with `cloche discard "
+			"%s`",
+			id, state_dir, id);
+	return err_set(err, -EIO, "sandbox %s could not be mended: CLOCHE_DEBUG=1 says why", id);
+}
+
 static int mend_one(const char *state_dir, const char *run_dir, const char *id, struct hostkey *key,
 	struct err *err)
 {
@@ -72,9 +94,7 @@ static int mend_one(const char *state_dir, const char *run_dir, const char *id, 
 	r = serve_and_wait(pid, near, key, state_dir, id);
 	if (r == 0)
 		return 1;
-	return r == 1 ? 0
-	              : err_set(err, -EIO,
-				"sandbox %s could not be mended: CLOCHE_DEBUG=1 says why", id);
+	return r == 1 ? 0 : say_failed(state_dir, id, err);
 }
 
 int mend_sandbox(const char *state_dir, const char *run_dir, const char *id, struct err *err)

@@ -12,7 +12,8 @@
  * on with the next and is the one returned. */
 int mend_all(const char *state_dir, const char *run_dir, size_t max_looked, struct err *err);
 
-/* The same for one sandbox. 1, or 0 where there was nothing to mend. */
+/* The same for one sandbox. 1, or 0 where there was nothing to mend. -ENOSPC where it failed on a full disk: nothing of
+ * it runs any more then. */
 int mend_sandbox(const char *state_dir, const char *run_dir, const char *id, struct err *err);
 
 /* The short look at each start: a few folders, and silence about what cannot be mended now. */

@@ -218,6 +218,7 @@ static int mend_record(const struct salvage_config *config, const char *record_d
 	open = open_starts(record_dir, &salvage);
 	(void)observer_salvage(
 		pins, config->id, &salvage.sink, err); /* no ring: nothing waits in it */
+	(void)record_release_reserve(salvage.record);  /* it is for what follows */
 	say_interrupted(&salvage, open);
 	say_end(&salvage, end, changes_dir);
 	free_starts(open);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is removed goes in one step: a change set or a record is whole or gone, whatever cuts its removal off, and who comes next ends the work."""
 import collections
+import contextlib
+import json
 import pathlib
 import re
 import shutil
@@ -8,7 +10,7 @@ import signal
 import subprocess
 
 import pytest
-from harness import wait_for
+from harness import Cloche, kill_and_wait, wait_for
 
 CALLS = ('rename', 'unlinkat', 'rmdir')
 ACTS = {'apply': ('apply',), 'discard': ('discard',), 'changes': ('rm', '--changes'), 'record': ('rm', '--record')}
@@ -77,7 +79,7 @@ def removal(request, own_cloche, project, tmp_path):
 
 def test_killed_at_each_call(own_cloche, removal):
 	points = [(call, when) for call in CALLS for when in range(1, removal.counts[call] + 1)]
-	for call, when in points[:3] + points[3::2]:
+	for call, when in points[:3] + points[3::3]:
 		box, done, is_there = removal.fail(call, f'signal=KILL:when={when}')
 		assert done.returncode == -signal.SIGKILL, (call, when, done)
 		if is_there:
@@ -86,17 +88,14 @@ def test_killed_at_each_call(own_cloche, removal):
 		removal.check_ended(box)
 
 
-@pytest.mark.parametrize('error', ['EIO', 'EXDEV', 'ENOSPC'])
-def test_a_disk_that_fails(own_cloche, removal, error):
-	box, done, is_there = removal.fail('rename', f'error={error}')
-	assert (done.returncode != 0, is_there) == (error == 'EIO', error == 'EIO'), done
-	if is_there:
-		assert own_cloche.call(*removal.args, box).code == 0
-	removal.check_ended(box)
-
-
-def test_a_trash_that_cannot_be_emptied(own_cloche, removal):
-	"""It is done all the same, and the next one goes on."""
+def test_a_disk_that_fails(own_cloche, removal):
+	for error in ('EIO', 'EXDEV', 'ENOSPC'):
+		box, done, is_there = removal.fail('rename', f'error={error}')
+		assert (done.returncode != 0, is_there) == (error == 'EIO', error == 'EIO'), done
+		if is_there:
+			assert own_cloche.call(*removal.args, box).code == 0
+		removal.check_ended(box)
+	# Where only the trash cannot be emptied it is done all the same, and gc goes on.
 	box, done, is_there = removal.fail('unlinkat', f'error=EIO:when={removal.counts["unlinkat"] - 1}+')
 	assert done.returncode == 0 and not is_there, done
 	assert list((own_cloche.state / 'trash').glob(f'{box}.*')) != []
@@ -125,3 +124,73 @@ def test_a_supervisor_killed_at_its_end_leaves_no_empty_set(own_cloche, project,
 		assert left_in(own_cloche, 'changes', 'trash', 'sandboxes') == [], (call, when)
 		assert own_cloche.call('verify', '--all').code == 0
 		assert [root['root'] for root in box.record.changes() if root.get('added')] == ['/etc']
+
+
+# ---- a full disk ----
+
+def fill(folder):
+	for size in (1 << 20, 1 << 12):
+		with open(folder / f'filler-{size}', 'ab', buffering=0) as filler, contextlib.suppress(OSError):
+			while True:
+				filler.write(bytes(size))
+
+
+@pytest.fixture
+def full(tmp_path, run_dir, project):
+	"""A sandbox whose supervisor was killed, and a state without any room."""
+	small = tmp_path / 'small'
+	small.mkdir()
+	subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', small], check=True)
+	cloche = Cloche(small / 'state', run_dir, project)
+	try:
+		box = cloche.create('--no-trace', '-m', f'{project}:/work:cow')
+		assert box.sh('head -c 4000000 /dev/zero > /work/big; echo y > /etc/y').code == 0
+		kill_and_wait(box.supervisor()[0])
+		fill(small)
+		yield cloche, box
+		assert cloche.call('gc').code == 0
+		cloche.check_clean()
+		assert left_in(cloche, 'changes', 'trash') == []
+		assert cloche.call('verify', '--all').code == 0
+	finally:
+		subprocess.run(['umount', '-l', small], check=True)
+
+
+def give_up_reserve(cloche, box):
+	"""As its supervisor does for an end that it wants to write."""
+	(cloche.state / 'records' / box.id / 'reserve').unlink()
+	fill(cloche.state.parent)
+
+
+def test_a_full_disk_has_room_for_an_end(full):
+	cloche, box = full
+	done = cloche.call('discard', box.id)
+	assert (done.code, done.out, done.err) == (0, 'discarded big\n1 thrown away\n', ''), done
+	assert {change['path'] for root in box.record.changes() for change in root.get('added', [])} == {'/work/big', '/etc/y'}
+
+
+def test_a_full_disk_can_be_discarded_from(full, project):
+	cloche, box = full
+	give_up_reserve(cloche, box)
+	why = f"the end of sandbox {box.id} cannot be written: the disk of '{cloche.state}' is full"
+	for args in (('gc',), ('apply', box.id), ('rm', box.id)):
+		refused = cloche.call(*args)
+		assert refused.code == 125 and why in refused.err and f'`cloche discard {box.id}`' in refused.err, refused
+	named = cloche.call('discard', box.id, str(project))
+	assert named.code == 125 and 'make room, or discard all of it' in named.err, named
+	done = cloche.call('discard', box.id)
+	assert (done.code, done.out) == (0, 'discarded big\n1 thrown away\n'), done
+	assert 'what is thrown away here is not in its record' in done.err and len(done.err.splitlines()) == 1
+	assert cloche.call('gc').out == '0 sandboxes mended\n'
+	errors = [event['reason'] for event in box.record.events() if event['kind'] == 'sandbox.error']
+	assert len(errors) == 1 and errors[0].startswith('what was changed is not known: '), errors
+	assert [line['detail'] for line in map(json.loads, (cloche.state / 'ledger.jsonl').read_text().splitlines()) if line['act'] == 'discard'] == ['1 change']
+
+
+@pytest.mark.parametrize('what', ['--changes', '--record'])
+def test_a_full_disk_can_be_removed_from(full, what):
+	cloche, box = full
+	give_up_reserve(cloche, box)
+	done = cloche.call('rm', what, box.id)
+	assert (done.code, done.out, done.err) == (0, '', ''), done
+	assert (cloche.state / 'records' / box.id).exists() == (what == '--changes')
