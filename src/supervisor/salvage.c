@@ -29,6 +29,7 @@ struct salvage {
 	struct record *record;
 	int64_t last_guest_ns;
 	bool has_stopped;   /* in the record */
+	bool has_removed;   /* likewise */
 	bool has_suspended; /* as the last that became of it */
 	bool is_pending;    /* its changes were looked at, and some wait to be applied */
 };
@@ -72,6 +73,8 @@ static struct map *open_starts(const char *record_dir, struct salvage *salvage)
 			salvage->last_guest_ns = ev->guest_ns;
 		if (ev->kind == EVENT_SANDBOX_STOPPED)
 			salvage->has_stopped = true;
+		if (ev->kind == EVENT_SANDBOX_REMOVED)
+			salvage->has_removed = true;
 		if (ev->kind == EVENT_SANDBOX_SUSPENDED || ev->kind == EVENT_SANDBOX_RESUMED)
 			salvage->has_suspended = ev->kind == EVENT_SANDBOX_SUSPENDED;
 		if (ev->kind == EVENT_EXEC_START) {
@@ -151,11 +154,13 @@ static void put_changes(struct salvage *salvage, const char *changes_dir)
 	say(salvage, EVENT_SANDBOX_ERROR, err.msg);
 }
 
-/* `cloche rm` of one that rested. */
+/* `cloche rm` of one that rested; what a mender before us came to is not said again. */
 static void say_removed(struct salvage *salvage)
 {
-	say(salvage, EVENT_SANDBOX_STOPPED, "removed while it was suspended");
-	say(salvage, EVENT_SANDBOX_REMOVED, NULL);
+	if (!salvage->has_stopped)
+		say(salvage, EVENT_SANDBOX_STOPPED, "removed while it was suspended");
+	if (!salvage->has_removed)
+		say(salvage, EVENT_SANDBOX_REMOVED, NULL);
 }
 
 static void say_end(struct salvage *salvage, enum record_end end, const char *changes_dir)
