@@ -153,6 +153,10 @@ def full(tmp_path, run_dir, project):
 		assert left_in(cloche, 'changes', 'trash') == []
 		assert cloche.call('verify', '--all').code == 0
 	finally:
+		for filler in small.glob('filler-*'):
+			filler.unlink()
+		for box in cloche.ids():
+			cloche.call('rm', '--record', box)
 		subprocess.run(['umount', '-l', small], check=True)
 
 
