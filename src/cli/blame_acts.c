@@ -132,6 +132,16 @@ static enum blame_fate fate_of_all(const struct blame_acts *acts)
 	return n_discarded > 0 && n_applied == 0 ? BLAME_FATE_DISCARDED : BLAME_FATE_UNKNOWN;
 }
 
+/* An apply renamed it, or a folder around it: what it did with it is not written down under this name. */
+static bool was_renamed(const struct journal *journal, int n, struct slice rest)
+{
+	scoped_mem char *path = mem_copy(rest.p, rest.len);
+	scoped_mem char *now = journal_now(journal, n, path);
+	scoped_mem char *before = journal_before(journal, n, path);
+
+	return strcmp(now, path) != 0 || strcmp(before, path) != 0;
+}
+
 enum blame_fate blame_acts_fate(const struct blame_acts *acts, struct slice path)
 {
 	const struct journal_entry *entry;
@@ -147,7 +157,9 @@ enum blame_fate blame_acts_fate(const struct blame_acts *acts, struct slice path
 	if (!entry)
 		entry = journal_find(acts->set->journal, layer->n, rest, true);
 	if (!entry)
-		return has_branch(acts) ? BLAME_FATE_UNKNOWN : BLAME_FATE_NEITHER;
+		return has_branch(acts) || was_renamed(acts->set->journal, layer->n, rest)
+		               ? BLAME_FATE_UNKNOWN
+		               : BLAME_FATE_NEITHER;
 	return entry->act == JOURNAL_APPLIED ? BLAME_FATE_APPLIED : BLAME_FATE_DISCARDED;
 }
 

@@ -113,6 +113,19 @@ def test_what_became_of_each_file(cloche, tmp_path):
 	assert 'of this sandbox: discarded 1 change on the host at' in cloche.call('blame', project / 'a').out
 
 
+def test_what_came_over_with_a_renamed_folder_is_not_called_unapplied(cloche, tmp_path):
+	project = tmp_path / 'p'
+	(project / 'd').mkdir(parents=True)
+	for name in ('d/same', 'd/new'):
+		(project / name).write_text('before')
+	done = cloche.run('/bin/sh', '-c', 'echo 1 > d/new; mv d e; echo 1 > left', options=('-m', f'{project}:{WORK}:cow'))
+	assert cloche.call('apply', done.record.id, 'e').code == 0
+	states = {row['path'][len(WORK) + 1:]: row.get('state') for row in blame(cloche, project)}
+	assert states == {'d/new': None, 'e': 'applied', 'left': 'neither'}
+	[row] = blame(cloche, project / 'e/same')
+	assert (row['change'], row['path'], row.get('state')) == ('renamed', f'{WORK}/e', None)
+
+
 def test_what_the_ledger_says_of_all_is_said_of_each(cloche, tmp_path):
 	project = tmp_path / 'p'
 	project.mkdir()
