@@ -10,6 +10,7 @@
 
 #include "cli/blame_acts.h"
 #include "cli/blame_record.h"
+#include "cli/changes_text.h"
 #include "cli/records.h"
 #include "cli/verb.h"
 #include "manifest/changes.h"
@@ -294,10 +295,10 @@ static int take_trace(struct job *job, struct part *part, size_t *ret_n, struct 
 	return 0;
 }
 
-static bool is_target(const struct part *part, const char *path)
+static bool is_target(const struct part *part, struct slice path)
 {
-	for (size_t i = 0; path && i < part->targets.n; i++)
-		if (path_is_beneath(slice_of(path), slice_of(part->targets.items[i].guest)))
+	for (size_t i = 0; path.len > 0 && i < part->targets.n; i++)
+		if (path_is_beneath(path, slice_of(part->targets.items[i].guest)))
 			return true;
 	return false;
 }
@@ -305,30 +306,31 @@ static bool is_target(const struct part *part, const char *path)
 static void take_change(
 	struct job *job, struct part *part, const char *kind, const json_t *change, int64_t at_ms)
 {
-	const char *path = json_string_value(json_object_get(change, "path"));
-	const char *from = json_string_value(json_object_get(change, "from"));
+	scoped_str struct str path = {0}, from = {0};
 	struct line *line;
 	struct jsonw j;
 
-	if (!path || (!is_target(part, path) && !is_target(part, from)))
+	changes_text_bytes(change, "path", &path);
+	changes_text_bytes(change, "from", &from);
+	if (!is_target(part, str_slice(&path)) && !is_target(part, str_slice(&from)))
 		return;
-	if (count_in_folder(job, part, slice_of(path), at_ms))
+	if (count_in_folder(job, part, str_slice(&path), at_ms))
 		return;
 	line = new_line(job, at_ms);
 	j = jsonw_to(&line->json);
-	begin_json(&j, part, at_ms, kind, slice_of(path));
-	if (from)
-		jsonw_ktext(&j, "from", from);
+	begin_json(&j, part, at_ms, kind, str_slice(&path));
+	if (from.len > 0)
+		jsonw_kslice(&j, "from", str_slice(&from));
 	jsonw_knull(&j, "exec");
-	end_json(job, part, &j, slice_of(path));
+	end_json(job, part, &j, str_slice(&path));
 	add_head(&line->text, at_ms, kind);
-	if (from && strcmp(kind, "renamed") == 0) {
-		log_add_escaped(&line->text, slice_of(from));
+	if (from.len > 0 && strcmp(kind, "renamed") == 0) {
+		log_add_escaped(&line->text, str_slice(&from));
 		str_puts(&line->text, " -> ");
 	}
-	log_add_escaped(&line->text, slice_of(path));
+	log_add_escaped(&line->text, str_slice(&path));
 	str_puts(&line->text, ", by whom was not traced");
-	add_where(job, part, slice_of(path), NO_EVENT, &line->text);
+	add_where(job, part, str_slice(&path), NO_EVENT, &line->text);
 }
 
 /* Who changed it was not seen; that it was changed, the list of the run's end says. */

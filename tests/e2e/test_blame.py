@@ -163,6 +163,10 @@ def test_odd_names(cloche, tmp_path):
 	for name in names:
 		[row] = blame(cloche, os.path.join(os.fsencode(project), name))
 		assert row['change'] == 'created', name
+	done = cloche.py('import os\nfor n in os.listdir(b"."): open(n, "w").write("x")', options=('-m', f'{project}:{WORK}:cow', '--no-trace'))
+	for name in names:
+		states = [row.get('state') for row in blame(cloche, os.path.join(os.fsencode(project), name)) if row['sandbox'] == done.record.id]
+		assert states == ['neither'], name
 
 
 def test_nobody_reads_others_records(cloche, tmp_path):
