@@ -111,14 +111,16 @@ static size_t folder_len(const struct job *job, const struct part *part, struct 
 	return len;
 }
 
-/* Whether it was counted with others, and needs no line of its own. */
-static bool count_in_folder(struct job *job, struct part *part, struct slice path, int64_t at_ms)
+/* Whether it was counted with others, and needs no line of its own. What came there from elsewhere (from, else empty) left
+ * a place that may be the one asked for. */
+static bool count_in_folder(
+	struct job *job, struct part *part, struct slice path, struct slice from, int64_t at_ms)
 {
 	struct slice folder = {.p = path.p, .len = folder_len(job, part, path)};
 	struct line *line;
 	void **place;
 
-	if (folder.len == 0)
+	if (folder.len == 0 || (from.len > 0 && folder_len(job, part, from) == 0))
 		return false;
 	place = map_slot(part->folders, folder);
 	if (!*place) {
@@ -243,10 +245,11 @@ static void add_folders(struct job *job, const struct part *part, size_t first)
 
 static void take_row(struct job *job, struct part *part, const struct blame_row *row)
 {
+	struct slice from = row->change == BLAME_RENAMED ? row->from : (struct slice){0};
 	struct line *line;
 	struct jsonw j;
 
-	if (count_in_folder(job, part, row->path, row->wall_ms))
+	if (count_in_folder(job, part, row->path, from, row->wall_ms))
 		return;
 	line = new_line(job, row->wall_ms);
 	j = jsonw_to(&line->json);
@@ -314,7 +317,7 @@ static void take_change(
 	changes_text_bytes(change, "from", &from);
 	if (!is_target(part, str_slice(&path)) && !is_target(part, str_slice(&from)))
 		return;
-	if (count_in_folder(job, part, str_slice(&path), at_ms))
+	if (count_in_folder(job, part, str_slice(&path), str_slice(&from), at_ms))
 		return;
 	line = new_line(job, at_ms);
 	j = jsonw_to(&line->json);

@@ -155,6 +155,17 @@ def test_what_lies_in_skipped_folders_is_one_line(cloche, tmp_path):
 	assert len(blame(cloche, project)) == 8 and done.code == 0
 
 
+def test_what_left_for_a_skipped_folder_has_a_line_of_its_own(cloche, tmp_path):
+	project = tmp_path / 'p'
+	(project / 'node_modules').mkdir(parents=True)
+	(project / 'a').write_text('a')
+	cloche.run('/bin/sh', '-c', 'mv a node_modules/a; mv node_modules/a node_modules/b', options=('-m', f'{project}:{WORK}:rw'))
+	heads = [line.split(' by ')[0][21:] for line in cloche.call('blame', project / 'a').out.splitlines() if line[0] != ' ']
+	assert heads == [f'renamed  {WORK}/a -> {WORK}/node_modules/a']
+	heads = [line.split(' by ')[0][21:] for line in cloche.call('blame', project).out.splitlines() if line[0] != ' ']
+	assert sorted(heads) == [f'changed  {WORK}/node_modules/ (1 change: name it, or --all)', f'renamed  {WORK}/a -> {WORK}/node_modules/a']
+
+
 def test_odd_names(cloche, tmp_path):
 	project = tmp_path / 'p'
 	project.mkdir()
