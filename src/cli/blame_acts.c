@@ -217,6 +217,23 @@ static const struct act *last_act(
 	return last;
 }
 
+/* Where both was done, the last act would be read as what became of this path. */
+static bool add_both(const struct blame_acts *acts, const char *last_at, struct str *out)
+{
+	size_t n_applied, n_discarded;
+
+	(void)last_act(acts, BLAME_FATE_APPLIED, &n_applied);
+	(void)last_act(acts, BLAME_FATE_DISCARDED, &n_discarded);
+	if (n_applied == 0 || n_discarded == 0)
+		return false;
+	str_printf(out,
+		"; whether applied is not known: of this sandbox was applied %zu time%s and "
+		"discarded %zu time%s, last at %s",
+		n_applied, n_applied == 1 ? "" : "s", n_discarded, n_discarded == 1 ? "" : "s",
+		last_at);
+	return true;
+}
+
 void blame_acts_text(const struct blame_acts *acts, enum blame_fate fate, struct str *out)
 {
 	size_t n;
@@ -231,7 +248,7 @@ void blame_acts_text(const struct blame_acts *acts, enum blame_fate fate, struct
 		str_puts(out, fate == BLAME_FATE_APPLIED ? "; applied" : "; discarded");
 		if (n == 1)
 			str_printf(out, " at %s", at);
-	} else if (last) {
+	} else if (last && !add_both(acts, at, out)) {
 		str_printf(out, "; of this sandbox: %s ", act_word(last));
 		log_add_escaped(out, slice_of(last->detail));
 		str_printf(out, " on the host at %s", at);
