@@ -17,7 +17,8 @@ const struct verb verb_commands = {
 	.name = "commands",
 	.class = VERB_VIEW,
 	.usage = "ID | --label K=V",
-	.help = "what was asked for, and what an agent ran in it, with results and outputs",
+	.help = "what was asked for, and what an agent ran in it, with results; outputs with "
+		"--json",
 	.text = "An agent's own commands are found in the process tree, its wrappers folded away.",
 	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),

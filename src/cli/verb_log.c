@@ -58,7 +58,7 @@ const struct verb verb_log = {
 	.name = "log",
 	.class = VERB_VIEW,
 	.usage = "ID | --label K=V",
-	.help = "the exec log: a row for each exec, with results and outputs",
+	.help = "the exec log: a row for each exec, with results; outputs with --json",
 	.text = "With --jsonl a row a line, in order of ending; with --follow as they end.",
 	.groups = source_options_groups,
 	.options_size = sizeof(struct source_options),
