@@ -29,8 +29,8 @@ static int refuse(const struct cli *cli, const char *id, struct err *err)
 {
 	if (is_alive(cli, id))
 		return err_set(err, -EINVAL,
-			"sandbox %s is running: `cloche suspend %s` ends its processes and keeps "
-			"its files",
+			"sandbox %s is running already; for a fork of it, `cloche suspend %s` "
+			"first, which ends its processes and keeps its files",
 			id, id);
 	return err_set(err, -EINVAL,
 		"sandbox %s has ended and kept no files: it was neither suspended nor made with "

@@ -93,8 +93,8 @@ static int find_prefix(const struct cli *cli, const struct record_list *list, co
 		}
 	if (n == 0)
 		return err_set(err, -ENOENT,
-			"there is no sandbox '%s' in %s: `cloche ps --all` lists them", text,
-			cli->state_dir);
+			"there is no sandbox with the ID '%s' in %s: `cloche ps --all` lists them",
+			text, cli->state_dir);
 	if (n > 1)
 		return err_set(err, -ENOTUNIQ,
 			"'%s' stands for more than one sandbox (%zu): write more of the id", text,

@@ -206,7 +206,7 @@ static int follow(struct job *job, struct err *err)
 		watch_finish(job->watch);
 	r = flush(job, err);
 	if (r == 0 && !job->cli->quiet)
-		log_warn("sandbox %s has ended", job->sandbox.id);
+		log_warn("sandbox %s has ended, or was suspended", job->sandbox.id);
 	return r;
 }
 

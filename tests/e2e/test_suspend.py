@@ -104,7 +104,7 @@ def test_paused_one_is_suspended_and_wakes_up_running(sandbox, cloche):
 def test_refused_with_a_sentence(sandbox, cloche):
 	box = sandbox()
 	running = cloche.call('resume', box.id)
-	assert running.code == 125 and 'is running' in running.err
+	assert running.code == 125 and 'is running already' in running.err
 	assert cloche.call('suspend', box.id).code == 0
 	twice = cloche.call('suspend', box.id)
 	assert twice.code == 125 and 'is suspended' in twice.err

@@ -122,7 +122,7 @@ def test_it_ends_with_the_sandbox_and_tells_what_was_last(cloche, sandbox, watch
 	seen.ended()
 	other.ended()
 	assert seen.short() == [f'created {WORK}/last'] and other.lines == []
-	assert f'sandbox {box.id} has ended' in seen.said[-1].decode()
+	assert f'sandbox {box.id} has ended, or was suspended' in seen.said[-1].decode()
 	done = cloche.call('watch-files', box.id, WORK)
 	assert done.code == 125 and box.id in done.err
 

@@ -40,12 +40,14 @@ static const struct {
 	{"9", "sb_9000000000000000", NULL},
 	{"0", NULL, "'0' stands for more than one sandbox (2): write more of the id"},
 	{"sb_", NULL, "'sb_' stands for more than one sandbox (4): write more of the id"},
-	{"", NULL, "there is no sandbox '' in @: `cloche ps --all` lists them"},
-	{"8", NULL, "there is no sandbox '8' in @: `cloche ps --all` lists them"},
+	{"", NULL, "there is no sandbox with the ID '' in @: `cloche ps --all` lists them"},
+	{"8", NULL, "there is no sandbox with the ID '8' in @: `cloche ps --all` lists them"},
 	{"../records/sb_7", NULL,
-		"there is no sandbox '../records/sb_7' in @: `cloche ps --all` lists them"},
+		"there is no sandbox with the ID '../records/sb_7' in @: `cloche ps --all` lists "
+		"them"},
 	{"sb_7k2m4q0c9d1x3f5h0", NULL,
-		"there is no sandbox 'sb_7k2m4q0c9d1x3f5h0' in @: `cloche ps --all` lists them"},
+		"there is no sandbox with the ID 'sb_7k2m4q0c9d1x3f5h0' in @: `cloche ps --all` "
+		"lists them"},
 };
 
 static void check_case(const struct cli *cli, size_t i)
