@@ -125,7 +125,8 @@ static void plan_one(const struct changes *changes, const struct change *c,
 			mem_dup("not all that the sandbox left could be read, and that may need "
 				"it"));
 	else if ((c->flags & CHANGE_HOST_CHANGED) && !options->force)
-		decide(item, APPLY_REFUSED, mem_dup("the host has changed it meanwhile"));
+		decide(item, APPLY_REFUSED,
+			mem_dup("the host has changed it meanwhile: `apply --force` goes over it"));
 	else if (others && !options->force)
 		decide(item, APPLY_REFUSED,
 			mem_printf("belongs to another user (%u) on the host", c->before.uid));

@@ -206,7 +206,7 @@ def test_a_change_without_a_new_time_is_seen_and_the_same_content_is_none(cloche
 	(part / 'copy').write_text('old drop\n')
 	os.rename(part / 'copy', part / 'drop')
 	done = cloche.call('apply', box)
-	assert done.code == 1 and 'refused  p/edit  (the host has changed it meanwhile)\n' in done.out, done
+	assert done.code == 1 and 'refused  p/edit  (the host has changed it meanwhile: `apply --force` goes over it)\n' in done.out, done
 	assert (part / 'edit').read_text() == 'own edit\n' and not (part / 'drop').exists()
 	forced = cloche.call('apply', '--force', box)
 	own = hashlib.sha256(b'own edit\n').hexdigest()

@@ -70,8 +70,9 @@ static const struct taken_case cases[] = {
 		"test -e .envrc; test -e .husky/h", 0},
 	{"the host changed it", "echo a > a; echo b > b", "echo 1 >> a; rm b",
 		"echo 2 >> a; echo 2 >> b", "", false, false,
-		"refused a: the host has changed it meanwhile\nrefused b: the host has changed it "
-		"meanwhile\n",
+		"refused a: the host has changed it meanwhile: `apply --force` goes over "
+		"it\nrefused b: the host has changed it "
+		"meanwhile: `apply --force` goes over it\n",
 		"test \"$(cat a b | tr -d '\\n')\" = a2b2", 2},
 	{"the host changed it, forced", "echo a > a; echo b > b", "echo 1 >> a; rm b",
 		"echo 2 >> a; echo 2 >> b", "", true, false,
@@ -83,20 +84,23 @@ static const struct taken_case cases[] = {
 	{"the host added to a removed folder", "mkdir d; echo a > d/a", "rm -r d", "echo n > d/n",
 		"", false, false,
 		"refused d: the host's folder holds more than the sandbox saw\ndone d/a\n"
-		"refused d/n: the host has changed it meanwhile\n",
+		"refused d/n: the host has changed it meanwhile: `apply --force` goes over it\n",
 		"test -e d/n; test ! -e d/a", 1},
 	{"a link of the host is in the way", "mkdir d", "echo 1 > d/f; mkdir n; echo 2 > n/f",
 		"mv d e; ln -s e d; ln -s e n", "", false, false,
-		"refused d: the host has changed it meanwhile\nrefused d: something else is there "
+		"refused d: the host has changed it meanwhile: `apply --force` goes over "
+		"it\nrefused d: something else is there "
 		"on the host\n"
 		"refused d/f: something else is there on the host\n"
-		"refused n: the host has changed it meanwhile\nrefused n: something else is there "
+		"refused n: the host has changed it meanwhile: `apply --force` goes over "
+		"it\nrefused n: something else is there "
 		"on the host\n"
 		"refused n/f: something else is there on the host\n",
 		"test -z \"$(ls e)\"", 4},
 	{"a link of the host on the way", "mkdir d; echo a > d/f", "echo 1 >> d/f",
 		"mv d e; ln -s e d", "", false, false,
-		"refused d: the host has changed it meanwhile\nrefused d: something else is there "
+		"refused d: the host has changed it meanwhile: `apply --force` goes over "
+		"it\nrefused d: something else is there "
 		"on the host\nrefused d/f: something else is there on the host\n",
 		"test $(cat e/f) = a", 2},
 	{"one path with its new folders", ":", "mkdir -p n/m; echo 1 > n/m/x; echo 2 > n/y", ":",
