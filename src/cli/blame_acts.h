@@ -29,7 +29,7 @@ enum blame_fate {
 /* Of a path inside, in a cow mount. */
 enum blame_fate blame_acts_fate(const struct blame_acts *acts, struct slice path);
 
-/* The members "applied" and, where it is known, "state"; or "; applied on the host at ...". */
+/* The members "applied" and, where it is known, "state"; or "; applied at ...". */
 void blame_acts_json(const struct blame_acts *acts, enum blame_fate fate, struct jsonw *j);
 void blame_acts_text(const struct blame_acts *acts, enum blame_fate fate, struct str *out);
 
