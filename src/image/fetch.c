@@ -68,6 +68,9 @@ static _Noreturn void run(const struct fetch *f, int words_fd)
 
 	if (r == 0 && setpgid(0, 0) < 0)
 		r = -errno;
+	/* Its group is in the background of our terminal: what asks there is to fail, not to be stopped for good. */
+	(void)signal(SIGTTIN, SIG_IGN);
+	(void)signal(SIGTTOU, SIG_IGN);
 	if (r == 0)
 		r = caps_drop_bounding();
 	if (r == 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--image: a root made of an OCI layout, an archive, a plain tar or what a registry has."""
 import contextlib
+import fcntl
 import glob
 import json
 import os
@@ -14,6 +15,7 @@ import struct
 import subprocess
 import tarfile
 import tempfile
+import termios
 import time
 
 import pytest
@@ -464,6 +466,23 @@ def test_fetching_ends_with_all_that_it_started(own_cloche, tmp_path, case):
 	_, err = process.communicate(timeout=30)
 	assert process.returncode == 125 and says in err.decode(), err
 	assert not left_of(fake), case
+
+
+def test_what_fetching_starts_cannot_hang_on_the_terminal(own_cloche, tmp_path):
+	fake = tmp_path / 'programs' / 'skopeo'
+	fake.parent.mkdir()
+	fake.write_text('#!/bin/sh\nread x </dev/tty || echo "nobody to ask" >&2\nexit 1\n')
+	fake.chmod(0o755)
+	master, slave = pty.openpty()
+	process = own_cloche.start('run', '--image', 'registry.example/x', '--', '/bin/true', env={'PATH': f'{fake.parent}:/usr/bin:/bin'},
+		stdin=slave, start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+	try:
+		_, err = process.communicate(timeout=20)
+	finally:
+		process.kill()
+		os.close(master)
+		os.close(slave)
+	assert process.returncode == 125 and 'nobody to ask' in err.decode(), err
 
 
 def left_of(script):
