@@ -121,7 +121,7 @@ static void set_timer(struct watch *watch)
 	int64_t due_ns = settle_next_ns(&watch->tree.settle);
 	struct itimerspec at = {0};
 
-	if (watch->has_overflown || watch->has_unread)
+	if (watch->has_overflown || watch->has_unread || watch->is_doubtful)
 		due_ns = watch->now_ns + CLOCK_NS_PER_S / 4;
 	if (due_ns >= 0) {
 		at.it_value.tv_sec = due_ns / CLOCK_NS_PER_S;

@@ -11,7 +11,11 @@
  * there then and what was told before (watch_tell.c). So a file that was made and went within the time is not told,
  * and one that replaced another is told as written. A rename is told with both names; what is told of something in a
  * folder comes after what is told of the folder. Where the kernel's queue overflows, everything is read anew, and
- * what differs is told.
+ * what differs is told; so it is, without a word of it, where what is known does not fit what is there and no event says why.
+ *
+ * Folders move while they are read and looked at, and what is read is ahead of the events. So: a name says nothing unless its
+ * folder was found by its own watch (the kernel gives one inode one number); what could not be looked at is looked at
+ * again; and an event is right of its name in the end, as later ones follow, but what it moved from there may be another one.
  *
  * Names are opened from the root's descriptor on, over no link; the kernel's own filesystems are not entered. One thread. */
 #ifndef MANIFEST_WATCH_H

@@ -78,15 +78,16 @@ void watch_event_moved_folder(struct watch *watch, struct watch_entry *source,
 {
 	scoped_str struct str from = {0};
 
-	for (const struct watch_entry *e = parent; e; e = e->parent)
-		if (e == source) {
-			watch->has_overflown = true; /* more was moved than was told yet */
-			return;
-		}
+	if (watch_tree_is_in(parent, source)) {
+		watch->is_doubtful = true; /* more was moved than was told yet */
+		return;
+	}
+	if (source->told.mode && !watch_tell_folder(watch, parent))
+		watch_tell_anew(watch, source);
 	watch_tree_add_path(source, &from);
 	watch_tree_move(&watch->tree, source, parent, name);
 	watch_event_touched(watch, source, source->told.mode ? WATCH_WHY_LOOK : WATCH_WHY_MADE);
-	if (source->told.mode && watch_tell_above(watch, source))
+	if (source->told.mode)
 		watch_tell_rename(watch, from.p, source);
 }
 
@@ -138,8 +139,10 @@ void watch_event_made(struct watch *watch, struct watch_entry *folder, const cha
 	struct watch_entry *entry = watch_tree_find(&watch->tree, folder, name), *source;
 
 	if (entry && (entry->is_folder || is_folder)) {
-		if (is_folder && !entry->is_gone && watch_scan_is_same(watch, entry))
-			return;
+		if (is_folder && !entry->is_gone && watch_scan_is_same(watch, entry)) {
+			watch_event_touched(watch, entry, WATCH_WHY_LOOK);
+			return; /* it was read ahead; what was looked at before may be another one */
+		}
 		watch_tell_gone(watch, entry);
 		entry = NULL;
 	}
@@ -221,6 +224,13 @@ static void on_self(struct watch *watch, struct watch_entry *entry, uint32_t mas
 	}
 }
 
+/* The kernel gave up its watch. Where its folder does not tell why, it was unmounted: another one lies there. */
+static void on_ignored(struct watch *watch, struct watch_entry *entry)
+{
+	watch_scan_give_up(watch, entry);
+	watch->has_unread |= entry->is_folder && !entry->is_gone;
+}
+
 static bool is_asked_for(
 	const struct watch *watch, const struct watch_entry *folder, const struct inotify_event *ev)
 {
@@ -249,7 +259,7 @@ static void on_event(struct watch *watch, const struct inotify_event *ev)
 	if (!entry)
 		return;
 	if (ev->mask & IN_IGNORED)
-		watch_scan_give_up(watch, entry);
+		on_ignored(watch, entry);
 	else if (ev->len == 0)
 		on_self(watch, entry, ev->mask);
 	else if (is_asked_for(watch, entry, ev))
@@ -270,12 +280,14 @@ static void take_events(struct watch *watch, const char *p, size_t len)
 
 static void reread(struct watch *watch)
 {
-	if (!watch->has_overflown || watch->now_ns < watch->reread_ns + REREAD_NS)
+	if (!(watch->has_overflown || watch->is_doubtful) ||
+		watch->now_ns < watch->reread_ns + REREAD_NS)
 		return;
-	watch->has_overflown = false;
 	watch->reread_ns = watch->now_ns;
-	watch_tell_plain(watch, WATCH_OVERFLOW,
-		"more happened than the kernel keeps: the folder was read again");
+	if (watch->has_overflown)
+		watch_tell_plain(watch, WATCH_OVERFLOW,
+			"more happened than the kernel keeps: the folder was read again");
+	watch->has_overflown = watch->is_doubtful = false;
 	(void)watch_scan(watch, &watch->tree.root, WATCH_SCAN_AGAIN);
 	watch->reread_ns = clock_mono_ns();
 }

@@ -28,9 +28,10 @@ struct watch {
 	size_t n_queue, queue_room;
 	unsigned round;
 	int64_t now_ns;
-	int64_t reread_ns;  /* when everything was last read because of an overflow */
+	int64_t reread_ns;  /* when everything was last read because of what follows */
 	bool has_overflown; /* since then */
-	bool has_unread;    /* folders that were on their way when they were to be read */
+	bool is_doubtful; /* since then: what is known does not fit what is there, and no events say why */
+	bool has_unread; /* folders that were on their way when they were to be read */
 	bool is_ending; /* what waits is told; mounts may be gone, so what is not found says nothing */
 	bool may_be_gone, is_gone, is_moved; /* the root */
 	/* The folder looked into last. */
@@ -40,7 +41,7 @@ struct watch {
 
 /* ---- watch_look.c: what is there ---- */
 
-/* 0; -ENOENT: nothing is; or -errno. */
+/* 0; -ENOENT: nothing is; -ESTALE: not to be known now, since its folder is not at its path; or -errno. */
 int watch_look(struct watch *watch, struct watch_entry *entry, struct watch_seen *ret_seen);
 int watch_look_at(int folder_fd, const char *name, struct watch_seen *ret_seen);
 /* A folder that is known, by its descriptor; the watch's own until the next call. -ESTALE: it is not at its path just now. */
@@ -60,7 +61,7 @@ enum watch_scan {
 int watch_scan(struct watch *watch, struct watch_entry *folder, enum watch_scan how);
 /* Watches a file by itself: events of what is mounted on it do not come to its folder. */
 void watch_scan_file(struct watch *watch, struct watch_entry *file);
-/* Whether a folder that is known lies at a name, or another one, or none. */
+/* Whether a folder that is known lies at a name, or another one, or none (or that is not to be known now). */
 enum watch_lies {
 	WATCH_LIES_NONE,
 	WATCH_LIES_IT,
@@ -69,7 +70,8 @@ enum watch_lies {
 enum watch_lies watch_scan_lies_at(struct watch *watch, const struct watch_entry *folder,
 	struct watch_entry *parent, const char *name);
 bool watch_scan_is_same(struct watch *watch, const struct watch_entry *folder); /* at its own */
-int watch_scan_number(struct watch *watch, int folder_fd); /* its watch; -errno */
+int watch_scan_number(
+	struct watch *watch, int folder_fd); /* its watch; -ESTALE: none that is known; -errno */
 /* Reads those that were not there when they were to be read, since a folder above had moved. */
 void watch_scan_unread(struct watch *watch);
 void watch_scan_give_up(struct watch *watch, struct watch_entry *entry); /* its watch */
@@ -95,7 +97,9 @@ void watch_tell_unwatched(
 	struct watch *watch, const struct watch_entry *folder, const char *reason);
 void watch_tell_plain(struct watch *watch, enum watch_kind kind, const char *reason);
 void watch_tell_end(struct watch *watch); /* what was asked for is not there any more */
-/* Tells of the folders above that wait to be told. false: one of them is not there. */
-bool watch_tell_above(struct watch *watch, struct watch_entry *entry);
+/* Tells of a folder, and of those above, that wait to be told. false: one of them is not there. */
+bool watch_tell_folder(struct watch *watch, struct watch_entry *folder);
+/* It goes to where it cannot be told yet: it is told as gone, and will be told as new with all below. */
+void watch_tell_anew(struct watch *watch, struct watch_entry *folder);
 
 #endif

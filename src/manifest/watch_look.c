@@ -81,9 +81,17 @@ static int look_at(int folder_fd, const char *name, struct statx *ret_sx)
 	return statx(folder_fd, name, flags, STATX_BASIC_STATS, ret_sx) < 0 ? -errno : 0;
 }
 
+/* That the folder is not at its path says nothing of what is in it. */
+static int open_parent(struct watch *watch, struct watch_entry *parent)
+{
+	int fd = parent ? watch_look_folder(watch, parent) : watch->root_fd;
+
+	return is_gone(fd) ? -ESTALE : fd;
+}
+
 static int look(struct watch *watch, struct watch_entry *entry, struct statx *ret_sx)
 {
-	int fd = entry->parent ? watch_look_folder(watch, entry->parent) : watch->root_fd;
+	int fd = open_parent(watch, entry->parent);
 
 	return fd < 0 ? fd : look_at(fd, entry->parent ? entry->name : "", ret_sx);
 }
@@ -91,7 +99,7 @@ static int look(struct watch *watch, struct watch_entry *entry, struct statx *re
 static int give(int r, const struct statx *sx, struct watch_seen *ret_seen)
 {
 	if (r < 0)
-		return is_gone(r) ? -ENOENT : r;
+		return r != -ESTALE && is_gone(r) ? -ENOENT : r;
 	take_in(sx, ret_seen);
 	return 0;
 }

@@ -70,9 +70,19 @@ static void keep_watch(struct watch *watch, struct watch_entry *entry, int wd)
 	entry->wd = wd;
 }
 
+/* Asking for the number of a watch makes one where there was none. */
+static int drop_unknown(struct watch *watch, int wd)
+{
+	if (wd != watch->parent_wd)
+		(void)inotify_rm_watch(watch->inotify_fd, wd);
+	return -ESTALE;
+}
+
 int watch_scan_number(struct watch *watch, int folder_fd)
 {
-	return add_watch(watch, folder_fd, FOLDER_EVENTS);
+	int wd = add_watch(watch, folder_fd, FOLDER_EVENTS);
+
+	return wd < 0 || find_watched(watch, wd) ? wd : drop_unknown(watch, wd);
 }
 
 bool watch_scan_is_same(struct watch *watch, const struct watch_entry *folder)
@@ -183,7 +193,7 @@ static void meet(struct watch *watch, struct watch_entry *folder, int fd, const 
 		return;
 	}
 	entry->is_folder = S_ISDIR(seen.mode);
-	if (how == WATCH_SCAN_FIRST)
+	if (how == WATCH_SCAN_FIRST && folder->told.mode)
 		watch_tree_tell(&watch->tree, entry, &seen);
 	else
 		watch_event_touched(watch, entry, WATCH_WHY_MADE);
@@ -228,24 +238,60 @@ static int read_names(struct watch *watch, struct watch_entry *folder, int fd, e
 	return r;
 }
 
+/* A folder was found elsewhere than where it was taken to be. What lies there may be one of which no more events come: they
+ * were taken for events of this one. */
+static void look_behind(
+	struct watch *watch, struct watch_entry *parent, const char *name, enum watch_scan how)
+{
+	bool is_asked_for = parent->parent || !watch->only || strcmp(name, watch->only) == 0;
+	int fd = watch_look_folder(watch, parent);
+
+	if (fd < 0)
+		parent->is_unread = watch->has_unread = true;
+	else if (is_asked_for)
+		meet(watch, parent, fd, name, how);
+}
+
 /* An inode that is watched at another place already. true: it was moved from there, and the entry that was new is no
  * more; false: both are there, by two mounts of one folder. */
-static bool take_moved(struct watch *watch, struct watch_entry *folder, struct watch_entry *other)
+static bool take_moved(struct watch *watch, struct watch_entry *folder, struct watch_entry *other,
+	enum watch_scan how)
 {
-	scoped_mem char *name = mem_dup(folder->name);
-	struct watch_entry *parent = folder->parent;
+	scoped_mem char *name = mem_dup(folder->name), *old_name = mem_dup(other->name);
+	struct watch_entry *parent = folder->parent, *old_parent = other->parent;
 
 	if (!other->is_folder || !parent || watch_scan_is_same(watch, other))
 		return false;
-	watch_tree_remove(&watch->tree, folder);
+	if (how == WATCH_SCAN_FIRST)
+		watch_tree_remove(&watch->tree, folder);
+	else
+		watch_tell_gone(watch, folder);
 	other->round = watch->round;
 	push(watch, other);
 	watch_event_moved_folder(watch, other, parent, name);
+	look_behind(watch, old_parent, old_name, how);
 	return true;
 }
 
+/* As set_watch(), where its watch is that of another one. */
+static int share_watch(struct watch *watch, struct watch_entry *folder, struct watch_entry *other,
+	enum watch_scan how)
+{
+	if (watch_tree_is_in(other, folder))
+		return -ESTALE; /* moved up, to where its folder was */
+	if (take_moved(watch, folder, other, how))
+		return 0;
+	if (watch_scan_lies_at(watch, other, folder->parent, folder->name) != WATCH_LIES_IT)
+		return -ENOENT; /* it moved while we looked */
+	if (folder->wd >= 0 && folder->parent)
+		return -ESTALE;
+	folder->is_left_out = true;
+	watch_tell_unwatched(watch, folder, "the same folder is watched at another place");
+	return 0;
+}
+
 /* 1: to be read; 0: not, there is nothing more to do; -ESTALE: another folder than the one that is known. */
-static int set_watch(struct watch *watch, struct watch_entry *folder, int fd)
+static int set_watch(struct watch *watch, struct watch_entry *folder, int fd, enum watch_scan how)
 {
 	int wd = add_watch(watch, fd, FOLDER_EVENTS);
 	struct watch_entry *other;
@@ -253,15 +299,10 @@ static int set_watch(struct watch *watch, struct watch_entry *folder, int fd)
 	if (wd < 0)
 		return wd;
 	other = find_watched(watch, wd);
-	if (other && other != folder) {
-		if (take_moved(watch, folder, other))
-			return 0;
-		folder->is_left_out = true;
-		watch_tell_unwatched(watch, folder, "the same folder is watched at another place");
-		return 0;
-	}
+	if (other && other != folder)
+		return share_watch(watch, folder, other, how);
 	if (!other && folder->wd >= 0 && folder->parent)
-		return -ESTALE;
+		return drop_unknown(watch, wd);
 	keep_watch(watch, folder, wd);
 	return 1;
 }
@@ -269,17 +310,22 @@ static int set_watch(struct watch *watch, struct watch_entry *folder, int fd)
 static int scan_one(struct watch *watch, struct watch_entry *folder, enum watch_scan how)
 {
 	scoped_fd int fd = watch_look_open(watch, folder->parent, folder->name);
+	bool is_anew = folder->wd < 0 && folder->first; /* its watch was lost */
 	int r;
 
 	if (fd < 0)
 		return fd == -ESTALE ? -ENOENT : fd;
+	how = is_anew ? WATCH_SCAN_AGAIN : how;
 	if (folder->parent && is_kernels_own(fd)) {
+		if (folder->wd >= 0)
+			return -ESTALE;
 		folder->is_left_out = true;
 		return 0;
 	}
-	r = set_watch(watch, folder, fd);
+	r = set_watch(watch, folder, fd, how);
 	if (r <= 0)
 		return r;
+	folder->is_unread = false;
 	r = read_names(watch, folder, fd, how);
 	if (r == 0 && how == WATCH_SCAN_AGAIN)
 		miss(watch, folder);
@@ -300,10 +346,12 @@ static void replace(struct watch *watch, struct watch_entry *folder)
 	push(watch, folder);
 }
 
-static void note_failure(struct watch *watch, struct watch_entry *folder, int r)
+static void note_failure(
+	struct watch *watch, struct watch_entry *folder, enum watch_scan how, int r)
 {
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP || r == -EXDEV || r == -EAGAIN) {
 		watch->has_unread = true;
+		watch->is_doubtful |= how == WATCH_SCAN_AGAIN && folder->wd >= 0;
 		return;
 	}
 	folder->is_left_out = true;
@@ -339,7 +387,7 @@ static int scan_queue(struct watch *watch, enum watch_scan how)
 		if (r == -ESTALE)
 			replace(watch, next);
 		else if (r < 0)
-			note_failure(watch, next, r);
+			note_failure(watch, next, how, r);
 	}
 	return 0;
 }
@@ -358,7 +406,7 @@ void watch_scan_unread(struct watch *watch)
 		return;
 	watch->has_unread = false;
 	for (struct watch_entry *e = root; (e = watch_tree_walk(root, e));)
-		if (e->is_folder && e->wd < 0 && !e->is_left_out && !e->is_gone)
+		if (e->is_folder && !e->is_gone && (e->is_unread || (e->wd < 0 && !e->is_left_out)))
 			push(watch, e);
 	(void)scan_queue(watch, WATCH_SCAN_NEW);
 }

@@ -12,6 +12,9 @@
 #include "util/clock.h"
 #include "util/mem.h"
 
+#define UNSURE_DOUBT 5  /* looks at something that is not sure, until everything is read again, */
+#define UNSURE_MAX   40 /* and until it is taken for gone */
+
 static void tell_entry(struct watch *watch, struct watch_entry *entry);
 
 /* ---- lines ---- */
@@ -75,6 +78,7 @@ void watch_tell_plain(struct watch *watch, enum watch_kind kind, const char *rea
 static void vanish(struct watch *watch, struct watch_entry *entry)
 {
 	entry->why = 0;
+	entry->n_unsure = 0;
 	settle_drop(&watch->tree.settle, &entry->item);
 	if (!entry->parent || watch->is_ending) {
 		watch->may_be_gone = true;
@@ -82,6 +86,28 @@ static void vanish(struct watch *watch, struct watch_entry *entry)
 	}
 	watch_tree_set_gone(&watch->tree, entry, true);
 	settle_note(&watch->tree.settle, &entry->parent->going, SETTLE_GONE, false, watch->now_ns);
+}
+
+/* What lies there is not to be known now: events of its moving, or of a folder above, are on their way. Where none comes,
+ * what is known is wrong. false: that was long ago, and reading did not help. */
+static bool may_wait(struct watch *watch, struct watch_entry *entry)
+{
+	if (++entry->n_unsure == UNSURE_DOUBT)
+		watch->is_doubtful = true;
+	if (entry->n_unsure <= UNSURE_MAX)
+		return true;
+	entry->n_unsure = 0;
+	return false;
+}
+
+static void wait_more(struct watch *watch, struct watch_entry *entry)
+{
+	int64_t last_ns = entry->item.last_ns;
+
+	if (watch->is_ending)
+		return;
+	settle_note(&watch->tree.settle, &entry->item, SETTLE_CLOSED, false, watch->now_ns);
+	entry->item.last_ns = last_ns; /* nothing more happened to it */
 }
 
 /* Files that were moved out of what is gone are told as moved, before that. */
@@ -105,23 +131,40 @@ static void tell_moved_out(struct watch *watch, struct watch_entry *gone)
 	free(moved);
 }
 
-static void remove_gone(struct watch *watch, struct watch_entry *entry, int64_t at_ns)
+/* What was told lies in folders that were told, by their names here, even if they are going themselves. */
+static void tell_deleted(struct watch *watch, struct watch_entry *entry, int64_t at_ns)
 {
 	if (entry->told.mode)
 		tell_line(watch, entry, &entry->told,
 			(struct watch_change){.kind = WATCH_DELETED,
 				.at_ns = at_ns,
 				.entries = watch_tree_count(entry)});
+}
+
+static void remove_gone(struct watch *watch, struct watch_entry *entry, int64_t at_ns)
+{
+	tell_deleted(watch, entry, at_ns);
 	watch_tree_remove(&watch->tree, entry);
 }
 
 void watch_tell_gone(struct watch *watch, struct watch_entry *entry)
 {
 	tell_moved_out(watch, entry);
-	if (watch_tell_above(watch, entry))
-		remove_gone(watch, entry, watch->now_ns);
-	else
-		watch_tree_remove(&watch->tree, entry);
+	remove_gone(watch, entry, watch->now_ns);
+}
+
+void watch_tell_anew(struct watch *watch, struct watch_entry *folder)
+{
+	tell_moved_out(watch, folder);
+	tell_deleted(watch, folder, watch->now_ns);
+	for (struct watch_entry *e = folder; e; e = watch_tree_walk(folder, e)) {
+		if (e->to)
+			e->to->from = NULL;
+		e->to = NULL;
+		watch_tree_tell(&watch->tree, e, &(struct watch_seen){0});
+		if (!e->is_gone)
+			watch_event_touched(watch, e, WATCH_WHY_MADE);
+	}
 }
 
 /* What goes from a folder. Looked up once more, since a name can be there again by now. */
@@ -137,6 +180,11 @@ static void tell_going(struct watch *watch, struct watch_entry *folder, int64_t 
 				watch->now_ns);
 			return;
 		}
+	if (!watch->is_ending && watch_look_folder(watch, folder) < 0 && may_wait(watch, folder)) {
+		settle_note(&watch->tree.settle, &folder->going, SETTLE_GONE, false, watch->now_ns);
+		return;
+	}
+	folder->n_unsure = 0;
 	for (struct watch_entry *e = folder->first; e; e = e->next)
 		if (e->is_gone)
 			tell_moved_out(watch, e);
@@ -157,12 +205,12 @@ static void tell_going(struct watch *watch, struct watch_entry *folder, int64_t 
 
 /* ---- what is there ---- */
 
-bool watch_tell_above(struct watch *watch, struct watch_entry *entry)
+bool watch_tell_folder(struct watch *watch, struct watch_entry *folder)
 {
 	for (;;) {
 		struct watch_entry *untold = NULL;
 
-		for (struct watch_entry *e = entry->parent; e->parent; e = e->parent) {
+		for (struct watch_entry *e = folder; e->parent; e = e->parent) {
 			if (e->is_gone)
 				return false;
 			if (!e->told.mode)
@@ -264,6 +312,7 @@ static void tell_there(struct watch *watch, struct watch_entry *entry, const str
 {
 	bool is_away = watch->only && entry->parent && !entry->parent->parent;
 
+	entry->n_unsure = 0;
 	entry->is_writing = goes_on(watch, entry);
 	tell_lines(watch, entry, now);
 	watch_tree_tell(&watch->tree, entry, now);
@@ -275,23 +324,46 @@ static void tell_there(struct watch *watch, struct watch_entry *entry, const str
 	}
 }
 
+/* As watch_look(); -ESTALE also where another thing lies there than the one that is known: a folder is known by its watch
+ * alone, since it may have been looked at before another one came there and was watched. */
+static int look_sure(struct watch *watch, struct watch_entry *entry, struct watch_seen *ret_now)
+{
+	int r = watch_look(watch, entry, ret_now);
+
+	if (r < 0)
+		return r;
+	if (entry->is_folder != (S_ISDIR(ret_now->mode) != 0))
+		return -ESTALE;
+	if (!entry->is_folder || !entry->parent)
+		return 0;
+	return watch_scan_lies_at(watch, entry, entry->parent, entry->name) == WATCH_LIES_OTHER
+	               ? -ESTALE
+	               : 0;
+}
+
 static void tell_entry(struct watch *watch, struct watch_entry *entry)
 {
 	struct watch_seen now;
 	int r;
 
-	if (entry->is_telling || (entry->parent && !watch_tell_above(watch, entry)))
+	if (entry->is_telling)
 		return;
+	if (entry->parent && !watch_tell_folder(watch, entry->parent)) {
+		wait_more(watch, entry);
+		return;
+	}
 	entry->is_telling = true;
 	if (entry->to && !entry->to->is_gone)
 		tell_entry(watch, entry->to);
-	r = watch_look(watch, entry, &now);
-	if (r == 0) {
+	r = look_sure(watch, entry, &now);
+	if (entry->to && !entry->to->is_telling && !watch->is_ending) {
+		wait_more(watch, entry); /* what was here is told first, or is gone */
+	} else if (r == 0) {
 		find_source(watch, entry, &now);
-		if (entry->is_folder == (S_ISDIR(now.mode) != 0))
-			tell_there(watch, entry, &now);
-		/* else events of its going and coming are on their way */
-	} else if (r == -ENOENT) {
+		tell_there(watch, entry, &now);
+	} else if (r == -ESTALE && may_wait(watch, entry)) {
+		wait_more(watch, entry);
+	} else if (r == -ESTALE || r == -ENOENT) {
 		vanish(watch, entry);
 	}
 	entry->is_telling = false;

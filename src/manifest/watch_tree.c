@@ -279,6 +279,13 @@ struct watch_entry *watch_tree_walk(const struct watch_entry *folder, struct wat
 	return e == folder ? NULL : e->next;
 }
 
+bool watch_tree_is_in(const struct watch_entry *entry, const struct watch_entry *folder)
+{
+	while (entry && entry != folder)
+		entry = entry->parent;
+	return entry;
+}
+
 size_t watch_tree_count(struct watch_entry *folder)
 {
 	size_t n = 0;

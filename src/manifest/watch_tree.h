@@ -45,9 +45,11 @@ struct watch_entry {
 	bool is_open;    /* was written, and not closed by its writer since */
 	bool is_writing; /* was told while its writer went on */
 	bool is_telling;
-	bool is_left_out; /* of a folder: not all that is in it is known, and that was told */
-	bool is_source;   /* the watch holds it as one that something was moved from, */
-	bool is_queued;   /* as a folder to be read */
+	bool is_left_out;  /* of a folder: not all that is in it is known, and that was told */
+	bool is_source;    /* the watch holds it as one that something was moved from, */
+	bool is_queued;    /* as a folder to be read */
+	bool is_unread;    /* of a folder: perhaps there are names in it that are not known */
+	unsigned n_unsure; /* how often it was to be told, and it was not sure what lies there */
 	unsigned why;
 	unsigned round;           /* the last reading of its folder that met it */
 	size_t n_gone;            /* children that are */
@@ -95,6 +97,8 @@ void watch_tree_set_gone(struct watch_tree *tree, struct watch_entry *entry, boo
 
 /* Adds the path below the root; nothing for the root. */
 void watch_tree_add_path(const struct watch_entry *entry, struct str *out);
+/* Whether it is folder, or below. */
+bool watch_tree_is_in(const struct watch_entry *entry, const struct watch_entry *folder);
 /* Told entries below a folder. */
 size_t watch_tree_count(struct watch_entry *folder);
 /* All below folder, each before what is in it: from folder itself on, until NULL. */

@@ -20,9 +20,9 @@
 #include "util/clock.h"
 #include "util/mem.h"
 #include "util/path.h"
+#include "watch_known.h"
 
 #define MS          CLOCK_NS_PER_MS
-#define LINES_MAX   1000
 #define DEADLINE_NS (20 * CLOCK_NS_PER_S)
 
 /* ---- the clock is ours ---- */
@@ -196,12 +196,6 @@ static struct watch *open_watch(const struct watch_config *how, struct str *out)
 	return watch;
 }
 
-static bool is_busy(struct watch *watch)
-{
-	return settle_next_ns(&watch->tree.settle) >= 0 || watch->has_overflown ||
-	       watch->has_unread;
-}
-
 /* Until nothing waits any more. The status of the last look. */
 static int work_off(struct watch *watch)
 {
@@ -251,6 +245,13 @@ static const struct watch_case {
 	{"mkdir d; echo x > d/x", "mv d/x y; rmdir d", "renamed d/x>y\ndeleted d\n"},
 	{"echo a > a", "mkdir n; mv a n/b", "created n\nrenamed a>n/b\n"},
 	{"mkdir d; echo x > d/x", "mkdir n; mv d n/", "created n\nrenamed d>n/d\n"},
+	/* All at once, so that what is read is ahead of what is told of it: the folder that left d/q for p lies in one that
+	 * has moved by then, and d/q is another one. */
+	{"mkdir d p",
+		"mkdir h; mv d h/d; mkdir h/d/q; mv h/d/q p/p; mkdir h/d/q; mv p p2; echo x > "
+		"p2/p/x",
+		"created h\nrenamed d>h/d\nrenamed p>p2\ncreated h/d/q\n"
+		"created p2/p\ncreated p2/p/x\n"},
 	{"mkdir d e; echo x > d/x", "mv -T d e", "deleted e\nrenamed d>e\n"},
 	{"echo a > a", "chmod 600 a; chmod 644 a", ""},
 	{"echo a > a; chmod 600 a", "chmod 644 a", "mode a\n"},
@@ -268,27 +269,6 @@ static const struct watch_case {
 		"m = mmap.mmap(f.fileno(), 3); m[0:3] = b'new'; m.close(); f.close()\"",
 		"written f\n"},
 };
-
-static int compare_lines(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Their order is asserted elsewhere: of two names without a folder between it is the clock's. */
-static void sort_lines(const char *text, struct str *out)
-{
-	scoped_mem char *copy = mem_dup(text);
-	char *lines[LINES_MAX], *rest = copy;
-	size_t n = 0;
-
-	for (char *line; n < LINES_MAX && (line = strsep(&rest, "\n"));)
-		if (*line)
-			lines[n++] = line;
-	qsort(lines, n, sizeof(*lines), compare_lines);
-	str_puts(out, "");
-	for (size_t i = 0; i < n; i++)
-		str_printf(out, "%s\n", lines[i]);
-}
 
 #define N_CASES (sizeof(watch_cases) / sizeof(watch_cases[0]))
 
@@ -418,17 +398,18 @@ static void test_overflow(void **state)
 	(void)state;
 	empty_top();
 	run_script("mkdir -p d/e noise gone; echo 1 > d/w; echo 2 > d/m; echo 3 > gone/x; "
-		   "echo 4 > kept; echo 5 > d/e/moved");
+		   "echo 4 > kept; echo 5 > d/e/moved; mkdir -p up/x/y");
 	watch = open_watch(&(struct watch_config){0}, &out);
 	run_script("cd noise; /usr/bin/python3 -c \"\nimport os\nfor i in range(20000): "
 		   "os.close(os.open('n', os.O_CREAT | os.O_WRONLY)); os.unlink('n')\n\"");
 	run_script("echo more >> d/w; chmod 600 d/m; rm -r gone; mkdir -p new/er; "
-		   "echo n > new/er/n; mv d/e f; mv f/moved kept2");
+		   "echo n > new/er/n; mv d/e f; mv f/moved kept2; mv up/x t; rmdir up; mv t up");
 	assert_int_equal(work_off(watch), 0);
 	sort_lines(out.p, &got);
 	assert_string_equal(got.p,
-		"created new\ncreated new/er\ncreated new/er/n\ndeleted gone+1\n"
-		"mode d/m\noverflow \nrenamed d/e>f\nrenamed f/moved>kept2\nwritten d/w\n");
+		"created new\ncreated new/er\ncreated new/er/n\ncreated up\ncreated up/y\n"
+		"deleted gone+1\ndeleted up+2\nmode d/m\noverflow \n"
+		"renamed d/e>f\nrenamed f/moved>kept2\nwritten d/w\n");
 	str_reset(&out);
 	run_script("echo x >> f/y; echo x >> new/er/n; echo x >> kept");
 	assert_int_equal(work_off(watch), 0);
@@ -460,15 +441,66 @@ static void test_limits(void **state)
 	assert_int_equal(few->tree.n, 3);
 }
 
-static void add_known(struct watch_tree *tree, struct str *out)
+static void assert_knows_all(struct watch *watch)
 {
-	scoped_str struct str text = {0};
+	scoped_str struct str out = {0}, known = {0}, there = {0};
+	scoped(watch) struct watch *fresh = open_watch(&(struct watch_config){0}, &out);
 
-	for (struct watch_entry *e = &tree->root; (e = watch_tree_walk(&tree->root, e));) {
-		watch_tree_add_path(e, &text);
-		str_printf(&text, " %o %llu\n", e->told.mode, (unsigned long long)e->told.ino);
+	add_known(&watch->tree, &known);
+	add_known(&fresh->tree, &there);
+	if (strcmp(known.p, there.p) != 0)
+		fail_msg("known:\n%sthere:\n%s", known.p, there.p);
+	assert_int_equal(watch->tree.n, fresh->tree.n);
+	assert_int_equal(watch->n_wds, fresh->n_wds);
+	assert_int_equal(watch->tree.inos.n, fresh->tree.inos.n);
+}
+
+/* What happens in the middle of its work, as soon as this line is told. */
+static const struct meanwhile_case {
+	const char *before, *script, *line, *meanwhile, *lines;
+} meanwhile_cases[] = {
+	/* The folder of what is to be told next is renamed: that it is not there says nothing of what is in it. */
+	{"mkdir d", "echo z > z; sleep 0.01; mkdir d/e", "created z\n", "mv d g",
+		"created z\nrenamed d>g\ncreated g/e\n"},
+	{"mkdir d", "echo z > z; sleep 0.01; echo x > d/x", "created z\n", "mv d g; mv g h",
+		"created z\nrenamed d>g\nrenamed g>h\ncreated h/x\n"},
+};
+
+struct meanwhile {
+	const struct meanwhile_case *how;
+	struct str out;
+	bool is_done;
+};
+
+static void add_meanwhile(void *arg, const struct watch_change *change)
+{
+	struct meanwhile *m = arg;
+	size_t start = m->out.len;
+
+	add_line(&m->out, change);
+	if (m->is_done || strcmp(m->out.p + start, m->how->line) != 0)
+		return;
+	m->is_done = true;
+	run_script(m->how->meanwhile);
+}
+
+static void test_meanwhile(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(meanwhile_cases) / sizeof(meanwhile_cases[0]); i++) {
+		const struct meanwhile_case *c = &meanwhile_cases[i];
+		struct meanwhile m = {.how = c};
+		scoped(watch) struct watch *watch = NULL;
+
+		empty_top();
+		run_script(c->before);
+		watch = open_watch(&(struct watch_config){.tell = add_meanwhile, .arg = &m}, NULL);
+		run_script(c->script);
+		assert_int_equal(work_off(watch), 0);
+		assert_string_equal(m.out.p, c->lines);
+		assert_knows_all(watch);
+		str_done(&m.out);
 	}
-	sort_lines(text.p ? text.p : "", out);
 }
 
 /* Made, moved and removed by several at once, in whatever order the events come: in the end it knows what there is. */
@@ -491,8 +523,8 @@ static void test_churn(void **state)
 	scoped_mem char *go = mem_printf("for i in 1 2 3; do /usr/bin/python3 -c \"%s\" $i & done; "
 					 "wait",
 		script);
-	scoped_str struct str out = {0}, known = {0}, there = {0};
-	scoped(watch) struct watch *watch = NULL, *fresh = NULL;
+	scoped_str struct str out = {0};
+	scoped(watch) struct watch *watch = NULL;
 
 	(void)state;
 	empty_top();
@@ -512,14 +544,7 @@ static void test_churn(void **state)
 		}
 	}
 	assert_int_equal(work_off(watch), 0);
-	fresh = open_watch(&(struct watch_config){0}, &out);
-	add_known(&watch->tree, &known);
-	add_known(&fresh->tree, &there);
-	if (strcmp(known.p ? known.p : "", there.p ? there.p : "") != 0)
-		fail_msg("known:\n%sthere:\n%s", known.p, there.p);
-	assert_int_equal(watch->tree.n, fresh->tree.n);
-	assert_int_equal(watch->n_wds, fresh->n_wds);
-	assert_int_equal(watch->tree.inos.n, fresh->tree.inos.n);
+	assert_knows_all(watch);
 }
 
 static int make_top(void **state)
@@ -566,6 +591,7 @@ int main(void)
 		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_meanwhile),
 		cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_moved_out),
 	};
