@@ -289,7 +289,8 @@ static void work(struct watch *watch, unsigned seed)
 	} while (is_busy(watch));
 }
 
-static void assert_same(unsigned seed, const char *what, const struct str *got, const struct str *there)
+static void assert_same(
+	unsigned seed, const char *what, const struct str *got, const struct str *there)
 {
 	if (strcmp(got->p, there->p) != 0)
 		fail_msg("seed %u: %s:\n%sthere:\n%s", seed, what, got->p, there->p);

@@ -95,7 +95,7 @@ static bool can_be(const struct watch_change *change)
 		return has(change->path);
 	case WATCH_MODE:
 		return *change->path == '\0' || has(change->path);
-	case WATCH_OVERFLOW: /* fewer events than the kernel keeps */
+	case WATCH_OVERFLOW:  /* fewer events than the kernel keeps */
 	case WATCH_UNWATCHED: /* and nothing lies at two places */
 	case WATCH_N_KINDS:
 		break;
