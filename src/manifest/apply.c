@@ -50,7 +50,7 @@ static int journal_done(struct apply *a)
 		if (result == APPLY_DROPPED)
 			entry.act = JOURNAL_DISCARDED;
 		else
-			memcpy(entry.sha256, c->after.sha256, sizeof(entry.sha256));
+			changes_content(&c->after, entry.sha256);
 		memcpy(entry.state, c->state, sizeof(entry.state));
 		r = journal_add(a->set->journal, a->layer->n, slice_of(c->path), &entry);
 	}
@@ -138,11 +138,12 @@ static void apply_done(struct apply *a)
 static int note_temporary(void *ctx, const char *path)
 {
 	struct apply *a = ctx;
+	int r = journal_add_temporary(a->set->journal, a->layer->n, path);
 
-	return journal_add_temporary(a->set->journal, a->layer->n, path);
+	return r < 0 ? r : journal_sync(a->set->journal);
 }
 
-static void tell_parked(struct apply *a)
+static void tell_one_parked(struct apply *a, const char *parked)
 {
 	for (size_t i = 0; i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
@@ -151,16 +152,46 @@ static void tell_parked(struct apply *a)
 		if (c->kind != CHANGE_RENAMED || a->items[i].result != APPLY_REFUSED)
 			continue;
 		at = journal_now(a->set->journal, a->layer->n, c->from);
-		if (strncmp(at, RENAMES_PARK, strlen(RENAMES_PARK)) == 0)
+		if (strcmp(at, parked) == 0)
 			apply_work_set_result(&a->items[i], APPLY_REFUSED,
-				mem_printf("%s; it waits as '%s'", a->items[i].text, at));
+				mem_printf("%s; it waits as '%s'", a->items[i].text, parked));
 	}
+}
+
+static void tell_parked(struct apply *a)
+{
+	const char *parked;
+
+	for (size_t i = 0; (parked = journal_next_parked(a->set->journal, a->layer->n, &i));)
+		tell_one_parked(a, parked);
+}
+
+/* Our own work gives the folders around what is left new times. */
+static int keep_seen(struct apply *a)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < a->changes->n_items; i++) {
+		const struct change *c = &a->changes->items[i];
+		struct journal_entry seen = {.act = JOURNAL_SEEN};
+		struct slice base = slice_of(apply_work_base(c));
+
+		changes_content(&c->before, seen.sha256);
+		if (c->kind != CHANGE_REMOVED || !seen.sha256[0] ||
+			(c->flags & CHANGE_HOST_CHANGED) ||
+			journal_find_content(a->set->journal, a->layer->n, base))
+			continue;
+		r = journal_add(a->set->journal, a->layer->n, base, &seen);
+	}
+	return r;
 }
 
 static int begin(struct apply *a)
 {
 	int r = journal_add_begun(a->set->journal, a->layer->n);
 
+	if (r == 0)
+		r = keep_seen(a);
 	return r < 0 ? r : journal_sync(a->set->journal);
 }
 

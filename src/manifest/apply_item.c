@@ -61,6 +61,18 @@ int apply_item_make_parents(struct apply *a, const char *path)
 	return 0;
 }
 
+/* What the host's file was when it was compared. The time of change of one with other names there moves when one of those
+ * goes, that of one that was renamed did by us. */
+static bool see(const struct change *c, struct host_folder_seen *ret_seen)
+{
+	bool moved = c->kind == CHANGE_RENAMED || c->before.has_other_names;
+
+	*ret_seen = (struct host_folder_seen){.ctime_ns = moved ? 0 : c->before.ctime_ns,
+		.mtime_ns = c->before.mtime_ns,
+		.size = c->before.size};
+	return c->before.mode != 0 && !S_ISDIR(c->before.mode);
+}
+
 /* A folder may take a file's place where that file went away in the sandbox too. */
 static bool may_replace(const struct apply *a, const char *path)
 {
@@ -72,13 +84,14 @@ static bool may_replace(const struct apply *a, const char *path)
 int apply_item_make_folder(struct apply *a, size_t i)
 {
 	const struct change *c = &a->changes->items[i];
-	bool replace = may_replace(a, c->path);
 	uintptr_t place = (uintptr_t)map_find(a->removals, slice_of(c->path));
-	int r = host_folder_make(a->host, c->path, replace);
+	struct host_folder_seen seen;
+	bool replace = may_replace(a, c->path) && see(&a->changes->items[place - 1], &seen);
+	int r = host_folder_make(a->host, c->path, replace ? &seen : NULL);
 
 	if (r < 0)
 		return r;
-	if (replace && !S_ISDIR(a->changes->items[place - 1].before.mode))
+	if (replace)
 		apply_work_set_done(a, place - 1, NULL);
 	apply_work_set_done(a, i, NULL);
 	return 0;
@@ -96,14 +109,6 @@ static void list_losses(const struct change *c, int attributes_fd, struct str *l
 		apply_work_add_loss(lost, names.p);
 }
 
-/* What the host's file was when it was compared. A file with other names there changes when one of those goes. */
-static bool see(const struct change *c, struct host_folder_seen *ret_seen)
-{
-	*ret_seen =
-		(struct host_folder_seen){.ctime_ns = c->before.ctime_ns, .size = c->before.size};
-	return c->before.mode != 0 && !S_ISDIR(c->before.mode) && !c->before.has_other_names;
-}
-
 /* Writes a regular file with everything that may come over. */
 int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *lost)
 {
@@ -119,8 +124,7 @@ int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *l
 	if (fstat(data, &st) < 0 || !S_ISREG(st.st_mode))
 		return -EBADF;
 	list_losses(c, own, lost);
-	/* What was renamed has another time of change since, by us. */
-	if (c->kind != CHANGE_RENAMED && see(c, &seen))
+	if (see(c, &seen))
 		source.seen = &seen;
 	return host_folder_put_file(a->host, c->path, &source, replace);
 }

@@ -6,15 +6,17 @@
 
 #include "util/mem.h"
 
-int apply_journal_rename(
-	struct journal *journal, int n, struct host_folder *host, const char *from, const char *to)
+int apply_journal_rename(struct journal *journal, int n, struct host_folder *host, const char *from,
+	const char *to, bool is_parked)
 {
+	struct rename rename = {.from = (char *)from, .to = (char *)to, .is_parked = is_parked};
 	struct stat st;
 	int r = host_folder_stat(host, from, &st);
 
 	if (r < 0)
 		return r;
-	r = journal_add_rename(journal, n, from, to, st.st_ino);
+	rename.inode = st.st_ino;
+	r = journal_add_rename(journal, n, &rename);
 	if (r == 0)
 		r = journal_sync(journal);
 	if (r == 0)
@@ -43,6 +45,6 @@ void apply_park_back(struct journal *journal, int n, struct host_folder *host)
 		scoped_mem char *before = journal_before(journal, n, from);
 		scoped_mem char *to = find_place(journal, n, before);
 
-		(void)apply_journal_rename(journal, n, host, from, to);
+		(void)apply_journal_rename(journal, n, host, from, to, false);
 	}
 }

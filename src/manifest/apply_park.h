@@ -6,9 +6,9 @@
 #include "manifest/host_folder.h"
 #include "manifest/journal.h"
 
-/* Written down, then done. */
-int apply_journal_rename(
-	struct journal *journal, int n, struct host_folder *host, const char *from, const char *to);
+/* Written down, then done. is_parked: to is a parking place. */
+int apply_journal_rename(struct journal *journal, int n, struct host_folder *host, const char *from,
+	const char *to, bool is_parked);
 
 /* Puts back what an apply parked and could not bring to its place, where its own is free. What is not stays known to the
  * journal, and the next apply takes it from there. */

@@ -120,7 +120,7 @@ static void plan_one(const struct changes *changes, const struct change *c,
 		decide(item, APPLY_REFUSED,
 			mem_dup(changes->is_partial ? "where its data lies could not be read"
 						    : "its data was below and is gone"));
-	else if (may_be_needed(changes, c))
+	else if (may_be_needed(changes, c) && !options->force)
 		decide(item, APPLY_REFUSED,
 			mem_dup("not all that the sandbox left could be read, and that may need "
 				"it"));

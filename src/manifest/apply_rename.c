@@ -85,9 +85,9 @@ static void follow(struct order *o, const char *from)
 
 /* ---- one rename ---- */
 
-static int rename_on_host(struct apply *a, const char *from, const char *to)
+static int rename_on_host(struct apply *a, const char *from, const char *to, bool is_parked)
 {
-	int r = apply_journal_rename(a->set->journal, a->layer->n, a->host, from, to);
+	int r = apply_journal_rename(a->set->journal, a->layer->n, a->host, from, to, is_parked);
 
 	if (r == 0)
 		moves_add(a->moves, from, to);
@@ -144,7 +144,7 @@ static int rename_item(struct apply *a, size_t i, const char *at)
 	if (r == 0)
 		r = clear_place(a, c->path);
 	if (r == 0)
-		r = rename_on_host(a, at, c->path);
+		r = rename_on_host(a, at, c->path, false);
 	if (r == 0 && has_new_content(c))
 		r = apply_item_write_file(a, i, true, &lost);
 	else if (r == 0 && !apply_work_is_folder(c))
@@ -165,7 +165,7 @@ static int park(struct order *o, const char *path)
 
 	digest_of(what, strlen(what), hex);
 	aside = mem_printf(RENAMES_PARK "%.*s", PARK_HEX, hex);
-	r = rename_on_host(o->a, from, aside);
+	r = rename_on_host(o->a, from, aside, true);
 	if (r == 0)
 		follow(o, from);
 	return r;

@@ -2,11 +2,14 @@
 /* The order of an apply: apply.h tells it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "manifest/apply_work.h"
 #include "manifest/beneath.h"
+#include "manifest/journal.h"
 #include "manifest/upper.h"
+#include "util/mem.h"
 #include "util/scoped.h"
 
 typedef int apply_act(struct apply *a, size_t i);
@@ -49,6 +52,59 @@ static int make_all_whole(struct apply *a)
 		r = make_whole(a, &changes->leaning[i], &fd);
 	}
 	return r;
+}
+
+/* ---- files of shared layers whose data lies below at another place: before that changes, and known to the journal ---- */
+
+static bool is_shared_far(const struct change *c)
+{
+	return changes_is_shared_far(c) && !c->from;
+}
+
+static int keep_done(struct apply *a, const struct change *c)
+{
+	struct journal_entry entry = {.act = JOURNAL_APPLIED};
+
+	memcpy(entry.state, c->state, sizeof(entry.state));
+	changes_content(&c->after, entry.sha256);
+	return journal_add(a->set->journal, a->layer->n, slice_of(c->path), &entry);
+}
+
+static bool is_done(const struct apply *a, size_t i)
+{
+	return a->items[i].result == APPLY_DONE || a->items[i].result == APPLY_LESS;
+}
+
+/* What holds the data of one that does not come over stays. */
+static void keep_data_of(struct apply *a, const struct change *needs)
+{
+	for (size_t i = 0; i < a->changes->n_items; i++) {
+		const struct change *c = &a->changes->items[i];
+
+		if (a->items[i].result != APPLY_WAITING ||
+			(c->kind != CHANGE_REMOVED && c->kind != CHANGE_CHANGED) ||
+			strcmp(apply_work_base(c), needs->data) != 0)
+			continue;
+		apply_work_set_result(&a->items[i], APPLY_REFUSED,
+			mem_printf("it holds the data of '%s', which has to come over first",
+				needs->path));
+	}
+}
+
+static int settle_shared(struct apply *a)
+{
+	const struct changes *changes = a->changes;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < changes->n_items; i++)
+		if (is_shared_far(&changes->items[i]) && is_done(a, i))
+			r = keep_done(a, &changes->items[i]);
+		else if (is_shared_far(&changes->items[i]))
+			keep_data_of(a, &changes->items[i]);
+	for (size_t i = 0; r == 0 && i < changes->n_leaning; i++)
+		if (changes_is_shared_far(&changes->leaning[i]))
+			r = keep_done(a, &changes->leaning[i]);
+	return r < 0 ? r : journal_sync(a->set->journal);
 }
 
 static bool is_file_at_its_place(const struct change *c)
@@ -140,6 +196,10 @@ int apply_steps_run(struct apply *a)
 {
 	int r = make_all_whole(a), modes;
 
+	if (r == 0)
+		r = run_step(a, is_shared_far, apply_item_put, false);
+	if (r == 0)
+		r = settle_shared(a);
 	if (r == 0)
 		r = run_step(a, is_file_at_its_place, apply_item_put, false);
 	if (r == 0)

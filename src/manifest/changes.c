@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "manifest/beneath.h"
@@ -133,6 +134,12 @@ bool changes_is_far(const struct change *change)
 	       (change->kind == CHANGE_ADDED || strcmp(change->data, base) != 0);
 }
 
+bool changes_is_shared_far(const struct change *change)
+{
+	return change->own_layer > 0 && change->data && change->kind != CHANGE_RENAMED &&
+	       S_ISREG(change->after.mode) && strcmp(change->data, change->path) != 0;
+}
+
 const char *changes_shown_path(const struct change *change)
 {
 	return change->kind == CHANGE_REMOVED && change->from ? change->from : change->path;
@@ -251,15 +258,26 @@ static bool runs_on_host(const struct change_layer *layer, const struct change *
 	return !runs_on_host_is_package(c->path) || package_differs(layer, c);
 }
 
+void changes_content(const struct change_side *side, char ret[DIGEST_HEX_SIZE])
+{
+	scoped_mem char *text = side->target ? mem_printf("link to %s", side->target) : NULL;
+
+	if (text)
+		digest_of(text, strlen(text), ret);
+	else
+		memcpy(ret, side->sha256, DIGEST_HEX_SIZE);
+}
+
 /* At its place, or under the name that it had before an apply renamed it. */
 static bool is_known(const struct journal *journal, int n, const char *path, const struct change *c)
 {
 	scoped_mem char *old = journal_before(journal, n, path);
 	const char *here = journal_find_content(journal, n, slice_of(path));
 	const char *there = journal_find_content(journal, n, slice_of(old));
+	char content[DIGEST_HEX_SIZE];
 
-	return (here && strcmp(here, c->before.sha256) == 0) ||
-	       (there && strcmp(there, c->before.sha256) == 0);
+	changes_content(&c->before, content);
+	return (here && strcmp(here, content) == 0) || (there && strcmp(there, content) == 0);
 }
 
 /* By content where that is known, else by the time of change, which nobody can set. The clock of file times moves in
@@ -268,7 +286,10 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 {
 	const char *base = c->from ? c->from : c->path;
 
-	if (c->before.mode == 0 || S_ISDIR(c->before.mode) || c->before.ctime_ns < set->created_ns)
+	if (S_ISDIR(c->before.mode))
+		return c->kind == CHANGE_RENAMED && (c->flags & CHANGE_UNSEEN);
+	if (c->before.mode == 0 ||
+		(c->before.ctime_ns < set->created_ns && !(c->flags & CHANGE_UNSEEN)))
 		return false;
 	return !is_known(set->journal, n, base, c);
 }
@@ -279,6 +300,8 @@ static bool is_settled(const struct change_set *set, int n, const struct change 
 	const struct journal_entry *e =
 		journal_find(set->journal, n, slice_of(c->path), c->kind == CHANGE_REMOVED);
 
+	if (e && e->act == JOURNAL_APPLIED && changes_is_shared_far(c))
+		return true; /* its data is not there any more to be compared */
 	return e && strcmp(e->state, c->state) == 0;
 }
 
@@ -470,9 +493,10 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 			struct journal_entry seen = {.act = JOURNAL_SEEN};
 			int r;
 
-			if (!c->before.sha256[0] || c->before.ctime_ns >= set->created_ns)
+			changes_content(&c->before, seen.sha256);
+			if (!seen.sha256[0] || c->before.ctime_ns >= set->created_ns ||
+				(c->flags & CHANGE_UNSEEN))
 				continue;
-			memcpy(seen.sha256, c->before.sha256, sizeof(seen.sha256));
 			r = journal_add(set->journal, changes->n,
 				slice_of(c->from ? c->from : c->path), &seen);
 			if (r < 0)

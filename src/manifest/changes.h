@@ -41,6 +41,9 @@ enum change_kind {
 #define CHANGE_UNSURE \
 	512u /* CHANGED, RENAMED in an rw folder: it may hold what it held, which nobody had read */
 
+#define CHANGE_UNSEEN \
+	1024u /* the host may have put another folder around it: only its content can say that it is what was seen */
+
 /* A file on one side. */
 struct change_side {
 	mode_t mode; /* with type; 0 where there is nothing */
@@ -116,6 +119,8 @@ struct changes_list {
 };
 int changes_read_all(const struct change_set *set, struct changes_list *ret_list, struct err *err);
 void changes_list_done(struct changes_list *list);
+/* What the journal knows a file or link by; "" where its content was not read, or it is neither. */
+void changes_content(const struct change_side *side, char ret[DIGEST_HEX_SIZE]);
 /* Remembers what the host's files below hold that it has not touched so far, so that a later touch without new content
  * is not taken for a change. Call once, at the end of a run. */
 int changes_keep_seen(struct change_set *set, const struct changes_list *list);
@@ -132,6 +137,8 @@ const char *changes_runs_on_host(const struct change *change);
 bool changes_is_far(const struct change *change);
 /* How much of a path is a folder whose changes are counted and not listed (.git, node_modules); 0: none. */
 size_t changes_skipped_len(struct slice path);
+/* Likewise, and in a shared layer, which stays as it is: once its data is changed below, nothing has it. */
+bool changes_is_shared_far(const struct change *change);
 bool changes_is_listed(const struct change *change); /* not QUIET, SKIPPED or NONE */
 /* The path in the words of before or after: REMOVED in a renamed folder was elsewhere. */
 const char *changes_shown_path(const struct change *change);

@@ -130,6 +130,11 @@ int host_folder_stat(struct host_folder *folder, const char *path, struct stat *
 	return beneath_stat(folder->fd, path, ret_st);
 }
 
+static int64_t to_ns(struct timespec t)
+{
+	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+}
+
 static int check_seen(const struct act *act, const struct host_folder_seen *seen)
 {
 	struct stat st;
@@ -138,11 +143,10 @@ static int check_seen(const struct act *act, const struct host_folder_seen *seen
 		return 0;
 	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return st.st_size == seen->size &&
-	                       st.st_ctim.tv_sec * CLOCK_NS_PER_S + st.st_ctim.tv_nsec ==
-	                               seen->ctime_ns
-	               ? 0
-	               : -EAGAIN;
+	if (st.st_size != seen->size || to_ns(st.st_mtim) != seen->mtime_ns ||
+		(seen->ctime_ns != 0 && to_ns(st.st_ctim) != seen->ctime_ns))
+		return -EAGAIN;
+	return 0;
 }
 
 static int put_in_place(const struct act *act, bool replace, const struct host_folder_seen *seen)
@@ -239,10 +243,13 @@ int host_folder_put_link(struct host_folder *folder, const char *path, const cha
 }
 
 /* The new folder changes places with what was there, which is then removed. */
-static int make_over(const struct act *act)
+static int make_over(const struct act *act, const struct host_folder_seen *replaced)
 {
 	struct stat st;
-	int r = 0;
+	int r = check_seen(act, replaced);
+
+	if (r < 0)
+		return r;
 
 	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))
 		return -EEXIST;
@@ -255,11 +262,12 @@ static int make_over(const struct act *act)
 	return r;
 }
 
-int host_folder_make(struct host_folder *folder, const char *path, bool replace)
+int host_folder_make(
+	struct host_folder *folder, const char *path, const struct host_folder_seen *replaced)
 {
 	struct act act;
 	struct stat st;
-	int r = replace ? begin_beside(folder, path, &act) : begin(folder, path, &act);
+	int r = replaced ? begin_beside(folder, path, &act) : begin(folder, path, &act);
 
 	if (r < 0)
 		return r;
@@ -268,8 +276,8 @@ int host_folder_make(struct host_folder *folder, const char *path, bool replace)
 	if (r == -EEXIST && fstatat(act.dirfd, act.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		S_ISDIR(st.st_mode))
 		r = 0;
-	else if (r == -EEXIST && replace)
-		r = make_over(&act);
+	else if (r == -EEXIST && replaced)
+		r = make_over(&act, replaced);
 	return end(&act, r);
 }
 

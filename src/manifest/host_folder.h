@@ -28,7 +28,8 @@ void host_folder_on_temporary(
 
 /* What was there when it was looked at: where it is not that any more, right before it would go, -EAGAIN. */
 struct host_folder_seen {
-	int64_t ctime_ns, size;
+	int64_t ctime_ns; /* 0: it may have another, since another of its names went or we renamed it */
+	int64_t mtime_ns, size;
 };
 
 struct host_folder_source {
@@ -44,8 +45,9 @@ int host_folder_put_file(struct host_folder *folder, const char *path,
 	const struct host_folder_source *source, bool replace);
 int host_folder_put_link(struct host_folder *folder, const char *path, const char *target,
 	bool replace, const struct host_folder_seen *seen);
-/* An empty folder, with all rights for its owner. One that is there is fine. replace: in the place of a file. */
-int host_folder_make(struct host_folder *folder, const char *path, bool replace);
+/* An empty folder, with all rights for its owner. One that is there is fine. replaced: in the place of this file, too. */
+int host_folder_make(
+	struct host_folder *folder, const char *path, const struct host_folder_seen *replaced);
 /* Bits beyond 01777 are dropped; a folder keeps the set-group-id bit that the host gave it. */
 int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mode);
 int host_folder_remove(struct host_folder *folder, const char *path, bool is_folder,

@@ -27,6 +27,16 @@ static struct paths *find_paths(const struct journal *journal, int n, struct sli
 	return map_find(journal->paths, str_slice(&key));
 }
 
+/* What was put somewhere is gone once it was taken away, and the other way round. Both hold only where one act did both: the
+ * line of what was taken away stands right before the other then. */
+static void drop_superseded(const struct journal *journal, struct paths *p, bool removed)
+{
+	if (!removed && journal->newest == p)
+		return;
+	free(p->last[!removed]);
+	p->last[!removed] = NULL;
+}
+
 void journal_remember(
 	struct journal *journal, int n, struct slice path, const struct journal_entry *entry)
 {
@@ -45,9 +55,11 @@ void journal_remember(
 	}
 	if (entry->act == JOURNAL_SEEN)
 		return;
+	drop_superseded(journal, p, entry->removed);
 	if (!p->last[entry->removed])
 		p->last[entry->removed] = new0(struct journal_entry);
 	*p->last[entry->removed] = *entry;
+	journal->newest = p;
 }
 
 struct journal_mount *journal_mount(struct journal *journal, int n)
@@ -67,13 +79,12 @@ static const struct journal_mount *find_known(const struct journal *journal, int
 	                                                                      : NULL;
 }
 
-void journal_remember_rename(
-	struct journal *journal, int n, const char *from, const char *to, uint64_t inode)
+void journal_remember_rename(struct journal *journal, int n, const struct rename *rename)
 {
 	struct journal_mount *m = journal_mount(journal, n);
 
 	if (m)
-		renames_add(m->renames, from, to, inode);
+		renames_add(m->renames, rename);
 }
 
 void journal_forget_rename(struct journal *journal, int n, const char *from, const char *to)

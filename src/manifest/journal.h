@@ -60,8 +60,7 @@ bool journal_is_temporary(const struct journal *journal, int n, struct slice pat
 int journal_add(
 	struct journal *journal, int n, struct slice path, const struct journal_entry *entry);
 /* Known from then on, also where it fails. */
-int journal_add_rename(
-	struct journal *journal, int n, const char *from, const char *to, uint64_t inode);
+int journal_add_rename(struct journal *journal, int n, const struct rename *rename);
 int journal_add_begun(struct journal *journal, int n); /* nothing where it is known already */
 int journal_add_temporary(struct journal *journal, int n, const char *path);
 int journal_add_tidy(struct journal *journal, int n); /* none is left */

@@ -67,16 +67,20 @@ static void read_act(struct journal *journal, const json_t *line, int n, const c
 
 static void read_rename(struct journal *journal, const json_t *line, int n, bool has_stayed)
 {
-	uint64_t inode = (uint64_t)json_integer_value(json_object_get(line, "inode"));
+	struct rename rename = {
+		.inode = (uint64_t)json_integer_value(json_object_get(line, "inode")),
+		.is_parked = json_is_true(json_object_get(line, "parked"))};
 	scoped_str struct str from = {0}, to = {0};
 
 	if (!get_bytes(line, "from", "from_b64", &from) ||
 		!get_bytes(line, "path", "path_b64", &to) || from.len == 0 || to.len == 0)
 		return;
+	rename.from = from.p;
+	rename.to = to.p;
 	if (has_stayed)
 		journal_forget_rename(journal, n, from.p, to.p);
 	else
-		journal_remember_rename(journal, n, from.p, to.p, inode);
+		journal_remember_rename(journal, n, &rename);
 }
 
 static void read_temporary(struct journal *journal, const json_t *line, int n)
@@ -199,6 +203,8 @@ static void put_rename(struct str *line, const char *act, int n, const struct re
 	jsonw_kslice(&j, "from", slice_of(rename->from));
 	jsonw_kslice(&j, "path", slice_of(rename->to));
 	jsonw_kint(&j, "inode", (int64_t)rename->inode);
+	if (rename->is_parked)
+		jsonw_kbool(&j, "parked", true);
 	jsonw_object_end(&j);
 }
 
@@ -234,14 +240,12 @@ int journal_add(
 	return write_line(journal, &line);
 }
 
-int journal_add_rename(
-	struct journal *journal, int n, const char *from, const char *to, uint64_t inode)
+int journal_add_rename(struct journal *journal, int n, const struct rename *rename)
 {
-	const struct rename rename = {.from = (char *)from, .to = (char *)to, .inode = inode};
 	scoped_str struct str line = {0};
 
-	put_rename(&line, "renamed", n, &rename);
-	journal_remember_rename(journal, n, from, to, inode);
+	put_rename(&line, "renamed", n, rename);
+	journal_remember_rename(journal, n, rename);
 	return write_line(journal, &line);
 }
 

@@ -22,6 +22,7 @@ struct journal {
 	bool torn;       /* the last line that is there has no end */
 	struct str owed; /* lines to write before the next one */
 	struct map *paths;
+	const void *newest; /* of them: the one of the last act */
 	struct journal_mount mounts[JOURNAL_MOUNTS_MAX];
 };
 
@@ -29,8 +30,7 @@ struct journal {
 struct journal_mount *journal_mount(struct journal *journal, int n);
 void journal_remember(
 	struct journal *journal, int n, struct slice path, const struct journal_entry *entry);
-void journal_remember_rename(
-	struct journal *journal, int n, const char *from, const char *to, uint64_t inode);
+void journal_remember_rename(struct journal *journal, int n, const struct rename *rename);
 /* Where its own line was torn, the last one is another, and stays. */
 void journal_forget_rename(struct journal *journal, int n, const char *from, const char *to);
 void journal_remember_begun(struct journal *journal, int n);

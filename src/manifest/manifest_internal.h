@@ -11,7 +11,7 @@
 /* A path below that no longer shows at its place. */
 struct scan_hidden {
 	char *path, *base; /* as the sandbox sees it; as it lies below */
-	unsigned flags;    /* CHANGE_REPLACED, CHANGE_QUIET */
+	unsigned flags;    /* CHANGE_REPLACED, CHANGE_QUIET, CHANGE_UNSEEN */
 };
 
 /* The file below that an added one was copied up from. */
@@ -48,6 +48,9 @@ void scan_note_unread(struct scan *scan, const char *path, int r);
 void scan_note_unseen(struct scan *scan, const char *path, int r);
 bool scan_is_gone(
 	int r); /* what was listed is not there any more as what it was; any other error says nothing */
+/* Whether a folder below may not be the one that the sandbox saw. merged: the upper's folder over it, NULL where it does not
+ * show through that. */
+bool scan_is_unseen(const struct scan *scan, int lfd, const struct upper_entry *merged);
 /* Reads all names of a folder but "." and "..", then calls on_name for each until one fails. */
 int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void *data);
 
@@ -58,6 +61,7 @@ struct scan_frame {
 	const char *path; /* "" at the top */
 	const char *base; /* path of the one below, NULL without */
 	bool merged;      /* the one below shows through */
+	bool is_unseen;   /* the one below may not be what the sandbox saw there */
 	int depth;
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manifest/renames.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,16 +27,20 @@ void renames_free(struct renames *renames)
 	free(renames);
 }
 
-void renames_add(struct renames *renames, const char *from, const char *to, uint64_t inode)
+void renames_add(struct renames *renames, const struct rename *rename)
 {
+	struct rename *added;
+
 	if (renames->n == renames->n_room) {
 		renames->n_room = renames->n_room ? 2 * renames->n_room : 8;
 		renames->items = mem_grow(renames->items, renames->n_room, sizeof(*renames->items));
 	}
-	renames->items[renames->n++] =
-		(struct rename){.from = mem_dup(from), .to = mem_dup(to), .inode = inode};
+	added = &renames->items[renames->n++];
+	*added = *rename;
+	added->from = mem_dup(rename->from);
+	added->to = mem_dup(rename->to);
 	if (renames->moves)
-		moves_add(renames->moves, from, to);
+		moves_add(renames->moves, rename->from, rename->to);
 }
 
 const struct rename *renames_last(const struct renames *renames)
@@ -79,11 +82,6 @@ char *renames_before(struct renames *renames, const char *path)
 	return moves_find_old(look_up(renames), slice_of(path));
 }
 
-static bool is_parking_place(const char *path)
-{
-	return strncmp(path, RENAMES_PARK, strlen(RENAMES_PARK)) == 0 && !strchr(path, '/');
-}
-
 static bool is_parked_again(const struct renames *renames, size_t i)
 {
 	for (size_t k = i + 1; k < renames->n; k++)
@@ -99,7 +97,7 @@ const char *renames_next_parked(struct renames *renames, size_t *i)
 		const char *to = renames->items[at].to;
 		scoped_mem char *before = NULL, *now = NULL;
 
-		if (!is_parking_place(to) || is_parked_again(renames, at))
+		if (!renames->items[at].is_parked || is_parked_again(renames, at))
 			continue;
 		before = renames_before(renames, to);
 		now = renames_now(renames, before);

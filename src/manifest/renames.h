@@ -6,6 +6,7 @@
 #ifndef MANIFEST_RENAMES_H
 #define MANIFEST_RENAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,14 +20,15 @@ struct renames;
 struct rename {
 	char *from, *to;
 	uint64_t inode; /* of what goes */
+	bool is_parked; /* to is a parking place, and no name that the sandbox chose */
 };
 
 struct renames *renames_new(void);
 void renames_free(struct renames *renames);
 SCOPED_TYPE(renames)
 
-void renames_add(struct renames *renames, const char *from, const char *to, uint64_t inode);
-const struct rename *renames_last(const struct renames *renames); /* NULL: none */
+void renames_add(struct renames *renames, const struct rename *rename); /* copies it */
+const struct rename *renames_last(const struct renames *renames);       /* NULL: none */
 void renames_drop_last(struct renames *renames);
 
 /* Where a path of before is now, and what a path of now was before: at its place where none took it. The caller frees it. */

@@ -11,6 +11,7 @@
 #include "manifest/beneath.h"
 #include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
+#include "util/clock.h"
 #include "util/mem.h"
 
 #define DEPTH_MAX   300          /* folders within folders; each holds two descriptors */
@@ -97,10 +98,32 @@ int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void
 	return r;
 }
 
+/* A rename of a folder leaves the times of what is in it as they were. What was merged is known by its handle; what was hidden,
+ * or was not there, by the folder's own time. */
+bool scan_is_unseen(const struct scan *scan, int lfd, const struct upper_entry *merged)
+{
+	unsigned char handle[UPPER_ORIGIN_MAX];
+	struct stat st;
+	size_t len;
+
+	if (scan->layer->n < 0)
+		return false; /* an image, or our own view of the host: nobody else changes it */
+	if (!merged)
+		return fstat(lfd, &st) < 0 ||
+		       st.st_ctim.tv_sec * CLOCK_NS_PER_S + st.st_ctim.tv_nsec >=
+		               scan->set->created_ns;
+	/* In a shared layer it names that one's folder. */
+	if (merged->origin_len == 0 || scan->stack.n != 1)
+		return false;
+	len = upper_handle(lfd, "", handle);
+	return len > 0 && (len != merged->origin_len || memcmp(handle, merged->origin, len) != 0);
+}
+
 static void visit_folder(
 	struct scan *scan, const struct scan_frame *f, struct scan_entry *e, const char *below)
 {
 	bool merged;
+	size_t place = scan->out->n_items;
 	scoped_mem char *base = scan_folder_place(scan, f, e, below[0] != '\0', &merged);
 	scoped_fd int lfd = base ? beneath_open(scan->lower_fd, base, O_RDONLY | O_DIRECTORY) : -1;
 	struct scan_frame child = {.up = &e->at.folder,
@@ -108,8 +131,12 @@ static void visit_folder(
 		.path = e->path,
 		.base = lfd < 0 ? NULL : base,
 		.merged = merged && lfd >= 0,
+		.is_unseen = f->is_unseen ||
+	                     (lfd >= 0 && scan_is_unseen(scan, lfd, merged ? &e->at.up : NULL)),
 		.depth = f->depth + 1};
 
+	if (child.is_unseen && place < scan->out->n_items) /* what it says of the folder itself */
+		scan->out->items[place].flags |= CHANGE_UNSEEN;
 	if (child.depth > DEPTH_MAX)
 		scan_note_unseen(scan, e->path, -ENAMETOOLONG);
 	else if (base && lfd < 0 && !scan_is_gone(lfd))
@@ -132,7 +159,7 @@ static void visit_entry(
 		return;
 	if (is_gone || e->at.up.whiteout || (below[0] && !is_folder)) {
 		if (e->base && !scan->only_moves)
-			scan_entry_hide(scan, e, below, 0);
+			scan_entry_hide(scan, e, below, f->is_unseen ? CHANGE_UNSEEN : 0);
 		return;
 	}
 	if (is_folder)

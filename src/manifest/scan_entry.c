@@ -161,6 +161,8 @@ static void compare_files(struct scan *scan, const struct scan_frame *f, const s
 {
 	struct change *c = scan_add(scan, CHANGE_CHANGED, mem_dup(e->path));
 
+	if (f->is_unseen)
+		c->flags |= CHANGE_UNSEEN;
 	if (strcmp(e->base, e->path) != 0)
 		c->from = mem_dup(e->base);
 	scan_side_read(
@@ -182,7 +184,7 @@ void scan_entry_file(struct scan *scan, const struct scan_frame *f, const struct
 		return;
 	}
 	if (e->base)
-		scan_entry_hide(scan, e, "", CHANGE_REPLACED);
+		scan_entry_hide(scan, e, "", CHANGE_REPLACED | (f->is_unseen ? CHANGE_UNSEEN : 0));
 	c = scan_add(scan, CHANGE_ADDED, mem_dup(e->path));
 	read_after(scan, f, e, scan_skipped_len(e->path) == 0, c);
 	keep_origin(scan, &e->at.up, c->data, scan->out->n_items - 1);

@@ -45,8 +45,8 @@ static int find_moved(struct scan *scan, const struct scan_frame *f, const struc
 }
 
 /* A folder from elsewhere below: what it hides here is gone, what it holds is compared with its old place. */
-static void place_moved(struct scan *scan, struct scan_entry *e, const char *moved,
-	const struct stat *st, bool outside)
+static void place_moved(struct scan *scan, const struct scan_frame *f, struct scan_entry *e,
+	const char *moved, const struct stat *st, bool outside)
 {
 	bool hid_folder = e->base && S_ISDIR(e->low.st_mode);
 
@@ -57,7 +57,9 @@ static void place_moved(struct scan *scan, struct scan_entry *e, const char *mov
 	if (outside || scan->only_moves)
 		return;
 	if (e->base)
-		scan_entry_hide(scan, e, "", CHANGE_REPLACED | (hid_folder ? CHANGE_QUIET : 0));
+		scan_entry_hide(scan, e, "",
+			CHANGE_REPLACED | (hid_folder ? CHANGE_QUIET : 0) |
+				(f->is_unseen ? CHANGE_UNSEEN : 0));
 	e->low = *st;
 	note_folder(scan, e, CHANGE_RENAMED, moved);
 }
@@ -81,7 +83,7 @@ char *scan_folder_place(struct scan *scan, const struct scan_frame *f, struct sc
 		scan_note_unseen(scan, e->path, r);
 	*ret_merged = true;
 	if (moved && (!e->base || strcmp(moved, e->base) != 0)) {
-		place_moved(scan, e, moved, &st, outside);
+		place_moved(scan, f, e, moved, &st, outside);
 		return take(&moved);
 	}
 	*ret_merged = moved || (f->merged && !e->at.up.opaque && !e->at.up.redirect);
@@ -94,7 +96,7 @@ char *scan_folder_place(struct scan *scan, const struct scan_frame *f, struct sc
 		return mem_dup(e->base);
 	}
 	if (e->base && !outside)
-		scan_entry_hide(scan, e, "", CHANGE_REPLACED);
+		scan_entry_hide(scan, e, "", CHANGE_REPLACED | (f->is_unseen ? CHANGE_UNSEEN : 0));
 	if (!outside)
 		note_folder(scan, e, CHANGE_ADDED, NULL);
 	*ret_merged = false;

@@ -21,6 +21,7 @@ struct hidden_folder {
 	struct map
 		*by_handle; /* handle of a hidden file to its place in the list, counted from 1 */
 	int depth;
+	bool is_unseen;
 };
 
 static void list_one(const struct hidden_folder *in, const char *name, unsigned flags);
@@ -31,12 +32,12 @@ static int on_hidden_name(void *data, const char *name)
 
 	if (in->scan->out->n_items >= ITEMS_MAX)
 		return -E2BIG;
-	list_one(in, name, 0);
+	list_one(in, name, in->is_unseen ? CHANGE_UNSEEN : 0);
 	return 0;
 }
 
-static void list_folder(
-	const struct hidden_folder *in, const char *name, const char *path, const char *base)
+static void list_folder(const struct hidden_folder *in, const char *name, const char *path,
+	const char *base, unsigned flags)
 {
 	scoped_fd int fd = openat(in->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct hidden_folder folder = {.scan = in->scan,
@@ -44,7 +45,9 @@ static void list_folder(
 		.path = path,
 		.base = base,
 		.by_handle = in->by_handle,
-		.depth = in->depth + 1};
+		.depth = in->depth + 1,
+		.is_unseen =
+			(flags & CHANGE_UNSEEN) || (fd >= 0 && scan_is_unseen(in->scan, fd, NULL))};
 	int r = fd < 0 ? -errno : 0;
 
 	if (r == 0 && folder.depth > DEPTH_MAX)
@@ -85,7 +88,7 @@ static void list_one(const struct hidden_folder *in, const char *name, unsigned 
 	scan_side_read(in->scan, &(struct scan_file){in->fd, name, path, &st},
 		scan_skipped_len(path) == 0, &c->before);
 	if (S_ISDIR(st.st_mode))
-		list_folder(in, name, path, base);
+		list_folder(in, name, path, base, flags);
 	else
 		remember_handle(in, name);
 }
@@ -147,6 +150,17 @@ static void join_rename(struct change *added, struct change *removed)
 	removed->kind = CHANGE_NONE;
 }
 
+/* An apply may have replaced what a renamed file was, and never what was at its own place. */
+static bool is_by_apply(const struct scan *scan, const struct change *added)
+{
+	const struct journal *journal = scan->set->journal;
+	int n = scan->layer->n;
+
+	return journal_has_begun(journal, n) &&
+	       (!journal_find_content(journal, n, slice_of(added->path)) ||
+		       journal_find(journal, n, slice_of(added->path), true));
+}
+
 static void find_rename(struct scan *scan, const struct scan_origin *o, struct map *by_handle)
 {
 	struct changes *out = scan->out;
@@ -156,7 +170,7 @@ static void find_rename(struct scan *scan, const struct scan_origin *o, struct m
 
 	if (place == 0) {
 		/* Copied up from a file that the host has removed since, and no apply. */
-		if (!added->data && !journal_has_begun(scan->set->journal, scan->layer->n) &&
+		if (!added->data && !is_by_apply(scan, added) &&
 			!upper_handle_is_alive(scan->lower_fd, o->handle, o->len))
 			added->flags |= CHANGE_HOST_CHANGED;
 		return;

@@ -108,8 +108,9 @@ int upper_read_dir(int fd, struct upper_entry *ret_entry)
 		return opaque;
 	if (fstat(fd, &ret_entry->st) < 0)
 		return -errno;
+	opaque = read_origin(fd, ret_entry);
 	/* An opaque folder is not looked up below, whatever its redirect says. */
-	return ret_entry->opaque ? 0 : read_redirect(fd, &ret_entry->redirect);
+	return ret_entry->opaque || opaque < 0 ? opaque : read_redirect(fd, &ret_entry->redirect);
 }
 
 static int read_whiteout(int fd, struct upper_entry *e)
@@ -180,7 +181,7 @@ size_t upper_handle(int dirfd, const char *name, unsigned char ret[UPPER_ORIGIN_
 	struct handle_room room = {.head.handle_bytes = MAX_HANDLE_SZ};
 	int mount_id;
 
-	if (name_to_handle_at(dirfd, name, &room.head, &mount_id, 0) < 0)
+	if (name_to_handle_at(dirfd, name, &room.head, &mount_id, AT_EMPTY_PATH) < 0)
 		return 0;
 	ret[0] = (unsigned char)room.head.handle_type;
 	memcpy(ret + 1, room.head.f_handle, room.head.handle_bytes);

@@ -33,7 +33,7 @@ int upper_read(int dirfd, const char *name, bool in_xwhiteouts, struct upper_ent
 int upper_read_dir(int fd, struct upper_entry *ret_entry);
 void upper_done(struct upper_entry *entry);
 
-/* The handle of a file below, in the form of upper_entry.origin. Its length, 0 where there is none. */
+/* The handle of a file below, in the form of upper_entry.origin; name "": of dirfd itself. Its length, 0 where there is none. */
 size_t upper_handle(int dirfd, const char *name, unsigned char ret[UPPER_ORIGIN_MAX]);
 /* Whether the file of a handle still exists on the filesystem of fd. True where it cannot be told. */
 bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len);

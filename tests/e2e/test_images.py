@@ -465,7 +465,7 @@ def test_fetching_ends_with_all_that_it_started(own_cloche, tmp_path, case):
 		os.kill(child_of(process), number)
 	_, err = process.communicate(timeout=30)
 	assert process.returncode == 125 and says in err.decode(), err
-	assert not left_of(fake), case
+	wait_for(lambda: not left_of(fake), f"the end of all: {case}") # killed, which takes its time
 
 
 def test_what_fetching_starts_cannot_hang_on_the_terminal(own_cloche, tmp_path):

@@ -90,12 +90,15 @@ static void write_all(struct journal *journal)
 {
 	struct journal_entry put = {.act = JOURNAL_APPLIED}, gone = {.act = JOURNAL_DISCARDED};
 
+	char from[] = "old", to[] = "new";
+	const struct rename done = {.from = from, .to = to, .inode = 7};
+
 	memset(put.state, 'a', DIGEST_HEX_SIZE - 1);
 	memset(put.sha256, 'b', DIGEST_HEX_SIZE - 1);
 	memset(gone.state, 'c', DIGEST_HEX_SIZE - 1);
 	gone.removed = true;
 	assert_int_equal(journal_add(journal, 0, slice_of("put"), &put), 0);
-	assert_int_equal(journal_add_rename(journal, 0, "old", "new", 7), 0);
+	assert_int_equal(journal_add_rename(journal, 0, &done), 0);
 	assert_int_equal(journal_add_temporary(journal, 0, "f/.cloche-tm_1"), 0);
 	assert_int_equal(journal_add(journal, 1, slice_of("go\n\xffne"), &gone), 0);
 	assert_int_equal(journal_add_tidy(journal, 0), 0);

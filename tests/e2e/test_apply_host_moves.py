@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the host moved meanwhile, what was applied before, and names like our own: apply takes nothing away that the sandbox never saw."""
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+CHANGED = '(the host has changed it meanwhile: `apply --force` goes over it)'
+
+
+def tree(folder):
+	return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob('*') if path.is_file() and not path.is_symlink()}
+
+
+@pytest.fixture
+def host(project, tmp_path):
+	for name, text in {'d/x': 'one\n', 'd/y': 'two\n', 'a': 'a\n', 'b': 'b\n'}.items():
+		(project / name).parent.mkdir(exist_ok=True)
+		(project / name).write_text(text)
+	(tmp_path / 'other').mkdir()
+	(tmp_path / 'other' / 'x').write_text('other x\n')
+	(tmp_path / 'other' / 'o').write_text('other o\n')
+	time.sleep(0.05) # the clock of file times has gone on
+	return project
+
+
+def run(cloche, host, script):
+	done = cloche.sh(script, options=('--no-trace', '-w', str(host)))
+	assert done.code == 0, done
+	return done.record.id
+
+
+def refused(cloche, box, *paths):
+	done = cloche.call('apply', box)
+	assert done.code == 1 and set(paths) <= {line.split()[1] for line in done.out.splitlines() if line.endswith(CHANGED)}, done
+
+
+def test_the_same_rename_by_the_host_and_by_another_sandbox(cloche, host):
+	first, second = (run(cloche, host, 'mkdir src; mv d src/d') for _ in range(2))
+	assert cloche.call('apply', first).code == 0
+	before = tree(host)
+	assert before['src/d/x'] == 'one\n'
+	refused(cloche, second, 'src/d/x', 'src/d/y')
+	assert tree(host) == before
+
+
+@pytest.mark.parametrize('script, place', [('mv d e', 'e'), ('rm -r d; mkdir d; echo n >d/n', 'd'), ('rm -r d', 'd'), ('mkdir e; echo n >e/n', 'e'),
+	('echo new >d/x; rm d/y', 'd')])
+def test_an_old_folder_at_its_place_is_not_what_the_sandbox_saw(cloche, host, tmp_path, script, place):
+	box = run(cloche, host, script)
+	if (host / place).exists():
+		shutil.move(host / place, tmp_path / 'away')
+	(tmp_path / 'other' / 'y').write_text('other y\n')
+	shutil.move(tmp_path / 'other', host / place)
+	theirs = {f'{place}/{name}': f'other {name}\n' for name in 'xyo'}
+	cloche.call('apply', box)
+	now = tree(host)
+	assert {name: now.get(name) for name in theirs} == theirs
+
+
+def test_folders_that_changed_places_here_and_there(cloche, host):
+	(host / 'e').mkdir()
+	(host / 'e' / 'z').write_text('z\n')
+	box = run(cloche, host, 'mv d t; mv e d; mv t e')
+	for old, new in (('d', 't'), ('e', 'd'), ('t', 'e')):
+		(host / old).rename(host / new)
+	before = tree(host)
+	refused(cloche, box, 'd', 'e')
+	assert tree(host) == before
+
+
+@pytest.mark.parametrize('how', ['whole', 'a first', 'killed'])
+def test_data_that_a_shared_layer_leans_on(own_cloche, host, how):
+	"""Once forked, a file that was renamed has its data below for good, where apply puts something else."""
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	box.sh('mv /w/a /w/c; echo new >/w/a')
+	for args in (('suspend', box.id), ('fork', box.id)):
+		done = own_cloche.call(*args)
+		assert done.code == 0, done
+	for args in (('rm', '--record', done.out.strip()), ('rm', box.id)):
+		assert own_cloche.call(*args).code == 0
+	if how == 'a first':
+		done = own_cloche.call('apply', box.id, 'a', cwd=host)
+		assert done.code == 1 and "refused  a  (it holds the data of 'c', which has to come over first)\n" in done.out, done
+	elif how != 'whole':
+		done = subprocess.run(['strace', '-qq', '-o', '/dev/null', '-e', 'inject=fdatasync:signal=KILL:when=3', own_cloche.program, 'apply', box.id],
+			env=own_cloche.env(), check=False, capture_output=True)
+		assert done.returncode == -signal.SIGKILL, done
+	for _ in range(2):
+		assert own_cloche.call('apply', box.id).code == 0
+	assert tree(host) == {'a': 'new\n', 'c': 'a\n', 'b': 'b\n', 'd/x': 'one\n', 'd/y': 'two\n'}
+
+
+def test_what_came_went_and_came_again(own_cloche, host):
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	for script, there in (('echo n >/w/n; rm /w/a; ln -s b /w/l', True), ('rm /w/n; echo a >/w/a; ln -sfn d /w/l', False),
+			('echo n >/w/n; rm /w/a; ln -sfn b /w/l', True)):
+		box.sh(script)
+		done = own_cloche.call('apply', box.id)
+		assert done.code == 0, done
+		assert (host / 'n').exists() == there and (host / 'a').exists() != there, script
+		assert (host / 'l').readlink().name == ('b' if there else 'd')
+	box.remove()
+
+
+def test_names_like_our_own_are_the_sandboxes(cloche, host):
+	box = run(cloche, host, 'mv a .cloche-a; mv d .cloche-d; mkdir d; echo n >d/n; echo x >.envrc')
+	assert cloche.call('apply', box).code == 0
+	assert tree(host) == {'.cloche-a': 'a\n', '.cloche-d/x': 'one\n', '.cloche-d/y': 'two\n', 'b': 'b\n', 'd/n': 'n\n'}
+	assert cloche.call('discard', box).out == 'discarded .envrc\n1 thrown away\n'
+
+
+def test_a_link_above_what_was_renamed_keeps_nobody_out(cloche, host):
+	box = run(cloche, host, 'mv d/x z; rm -r d; mkdir e; ln -s e d; echo x >.envrc')
+	assert cloche.call('apply', box).code == 0
+	assert cloche.call('apply', box, '.envrc', cwd=host).code == 0
+	assert (host / '.envrc').read_text() == 'x\n'
+
+
+def test_what_the_host_removed_is_not_made_again_after_a_part(cloche, host):
+	box = run(cloche, host, 'echo 1 >>a; echo 1 >>b')
+	(host / 'b').unlink()
+	assert cloche.call('apply', box, 'a', cwd=host).code == 0
+	refused(cloche, box, 'b')
+	assert not (host / 'b').exists()
