@@ -128,7 +128,7 @@ static const struct changes_case changes_cases[] = {
 		"echo 1 >> a; rm b; echo 1 >> c", "echo 2 >> a; echo 2 >> b",
 		"changed a host\nremoved b host\nchanged c\n", true},
 	{"host adds to a removed folder", "mkdir d; echo a > d/a", "rm -r d", "echo n > d/n",
-		"removed d/a\nremoved d/n host\n", true},
+		"removed d/a host\nremoved d/n host\n", true},
 	{"host removes what was changed", "echo a > a", "echo 1 >> a", "rm a", "added a host\n",
 		true},
 	{"host removes what was removed", "echo a > a", "rm a", "rm a", ""},
