@@ -200,9 +200,8 @@ bool journal_has_begun(const struct journal *journal, int n)
 
 bool journal_next_temporary(const struct journal *journal, int n, size_t *i, struct slice *ret_path)
 {
-	void *value;
-
 	const struct journal_mount *m = find_known(journal, n);
+	void *value;
 
 	return m && map_next(m->temporaries, i, ret_path, &value);
 }
