@@ -166,9 +166,8 @@ static int run_step(
 static bool needs_mode(const struct apply *a, size_t i)
 {
 	const struct change *c = &a->changes->items[i];
-	enum apply_result result = a->items[i].result;
 
-	return (result == APPLY_DONE || result == APPLY_LESS) && S_ISDIR(c->after.mode) &&
+	return is_done(a, i) && S_ISDIR(c->after.mode) &&
 	       (c->kind == CHANGE_ADDED || c->kind == CHANGE_RENAMED);
 }
 
