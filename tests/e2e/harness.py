@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the built program from outside, as a user does, and reads its record back through the views."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
 import signal
+import stat
 import subprocess
 import time
 
@@ -269,6 +271,15 @@ class Cloche:
 		while (left := self.left_behind()) and time.monotonic() < end:
 			time.sleep(0.05)
 		assert not left, 'left on the host:\n' + '\n'.join(left)
+
+
+def contents(folder):
+	"""Path and bytes of each regular file below. What is removed meanwhile (the trash of others) is no fault."""
+	for at, _, names in os.walk(folder): # and not rglob, which raises on a folder that has gone
+		for path in (pathlib.Path(at, name) for name in names):
+			with contextlib.suppress(FileNotFoundError):
+				if stat.S_ISREG(path.lstat().st_mode):
+					yield path, path.read_bytes()
 
 
 def copy_with_libraries(program, root):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import harness
-from harness import wait_for
+from harness import contents, wait_for
 from world import UPSTREAM
 
 GET = 'curl -sS -m 10 -o /dev/null -w "%{{http_code}}\\n" {}'
@@ -120,12 +120,8 @@ def test_secret_reaches_its_host_only(online, seen):
 	misuse = run.record.events('secret.misuse')
 	assert misuse and all(event['name'] == 'API_KEY' for event in misuse), run
 	# Neither state nor output holds it.
-	for folder, _, names in os.walk(online.state):
-		for name in names:
-			path = os.path.join(folder, name)
-			if os.path.isfile(path) and not os.path.islink(path):
-				with open(path, 'rb') as file:
-					assert KEY.encode() not in file.read(), path
+	for path, text in contents(online.state):
+		assert KEY.encode() not in text, path
 	assert KEY not in run.out + run.err
 
 
