@@ -278,12 +278,27 @@ bool pending_say_unread(const struct changes *changes)
 	return changes->unread != NULL;
 }
 
+/* On stderr: stdout is the command's own. */
+static void tell_applied(
+	const struct cli *cli, struct str *text, const size_t counts[APPLY_N_RESULTS])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < APPLY_N_RESULTS; i++)
+		n += counts[i];
+	if (n > 0 && !cli->quiet)
+		apply_notes_total(text, counts);
+	if (text->len > 0)
+		(void)fdio_write_all(STDERR_FILENO, text->p, text->len);
+}
+
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 {
 	const struct apply_options options = {0};
 	struct pending pending;
 	scoped_str struct str text = {0};
-	size_t n_done = 0, n_refused = 0, n_left = 0;
+	size_t counts[APPLY_N_RESULTS] = {0};
+	bool is_partial = false;
 	int r = pending_open(cli, id, PENDING_APPLY, &pending, err);
 
 	for (size_t i = 0; r == 0 && i < pending.list.n; i++) {
@@ -292,19 +307,18 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 		if (!pending.list.roots[i]->cow)
 			continue;
 		r = apply_changes(pending.set, pending.list.roots[i], &options, &report, err);
-		n_done += report.counts[APPLY_DONE] + report.counts[APPLY_LESS];
-		n_refused += report.counts[APPLY_REFUSED];
-		n_left += report.counts[APPLY_LEFT];
-		n_refused += pending_say_unread(pending.list.roots[i]);
-		apply_notes_add(&text, &report, false);
+		for (size_t k = 0; k < APPLY_N_RESULTS; k++)
+			counts[k] += report.counts[k];
+		is_partial |= pending_say_unread(pending.list.roots[i]);
+		apply_notes_add(&text, &report, cli);
 		apply_report_done(&report);
 	}
-	r = pending_enter_applied(
-		cli, pending.id, n_done, n_refused + n_left == 0 && !pending.stays, r, err);
+	is_partial |= counts[APPLY_REFUSED] > 0;
+	r = pending_enter_applied(cli, pending.id, counts[APPLY_DONE] + counts[APPLY_LESS],
+		!is_partial && counts[APPLY_LEFT] == 0 && !pending.stays, r, err);
 	if (r == 0 && pending.set)
 		r = pending_drop_settled(cli, &pending, err);
-	if (text.len > 0)
-		(void)fdio_write_all(STDERR_FILENO, text.p, text.len);
+	tell_applied(cli, &text, counts);
 	pending_done(&pending);
-	return r < 0 ? r : n_refused > 0;
+	return r < 0 ? r : is_partial;
 }

@@ -56,7 +56,7 @@ int pending_drop_settled(const struct cli *cli, struct pending *pending, struct 
 /* Says on stderr where not all of a root could be read; whether that is so. */
 bool pending_say_unread(const struct changes *changes);
 
-/* Takes all over, as run --apply does; says on stderr what stayed behind. 1 where something was
+/* Takes all over, as run --apply does; says on stderr what came over and what stayed behind. 1 where something was
  * refused or could not be read, else 0. */
 int pending_apply_all(const struct cli *cli, const char *id, struct err *err);
 

@@ -26,8 +26,9 @@ static const struct option_group groups[] = {{"Apply", table}, {NULL}};
 
 struct totals {
 	size_t counts[APPLY_N_RESULTS];
-	bool is_partial; /* not all could be read */
-	struct str text; /* lines, or elements of a list */
+	bool is_partial;    /* not all could be read */
+	bool is_named_left; /* of a path that was named, something waits for its own name */
+	struct str text;    /* lines, or elements of a list */
 };
 
 static volatile sig_atomic_t is_stopped;
@@ -72,12 +73,13 @@ static int apply_root(const struct cli *cli, struct pending *pending, size_t i,
 		totals->counts[k] += report.counts[k];
 	totals->counts[APPLY_REFUSED] += report.n_unmatched;
 	totals->is_partial |= pending_say_unread(changes);
+	totals->is_named_left |= options->n_paths > 0 && report.counts[APPLY_LEFT] > 0;
 	if (cli->json || cli->jsonl) {
 		if (totals->text.len > 0)
 			str_putc(&totals->text, cli->json ? ',' : '\n');
 		apply_notes_json(&totals->text, changes->root, &report);
 	} else {
-		apply_notes_add(&totals->text, &report, true);
+		apply_notes_add(&totals->text, &report, cli);
 	}
 	apply_report_done(&report);
 	return r;
@@ -102,25 +104,6 @@ static int apply_roots(const struct cli *cli, const struct apply_verb_options *o
 	return r;
 }
 
-static void add_total(struct str *out, const struct totals *totals)
-{
-	const size_t *n = totals->counts;
-	size_t done = n[APPLY_DONE] + n[APPLY_LESS];
-
-	if (done + n[APPLY_DROPPED] + n[APPLY_LEFT] + n[APPLY_REFUSED] == 0) {
-		str_puts(out, "nothing to apply\n");
-		return;
-	}
-	str_printf(out, "%zu applied", done);
-	if (n[APPLY_DROPPED] > 0)
-		str_printf(out, ", %zu dropped", n[APPLY_DROPPED]);
-	if (n[APPLY_LEFT] > 0)
-		str_printf(out, ", %zu left", n[APPLY_LEFT]);
-	if (n[APPLY_REFUSED] > 0)
-		str_printf(out, ", %zu refused", n[APPLY_REFUSED]);
-	str_putc(out, '\n');
-}
-
 /* What was done is told even where the rest failed. */
 static int print_totals(const struct cli *cli, struct totals *totals, struct err *err)
 {
@@ -134,7 +117,7 @@ static int print_totals(const struct cli *cli, struct totals *totals, struct err
 	if (cli->json || (cli->jsonl && out.len > 0))
 		str_putc(&out, '\n');
 	if (!cli->json && !cli->jsonl)
-		add_total(&out, totals);
+		apply_notes_total(&out, totals->counts);
 	return cli_print(&out, err);
 }
 
@@ -170,7 +153,9 @@ static int apply_pending(const struct cli *cli, const struct apply_verb_options 
 	str_done(&totals.text);
 	if (r < 0)
 		return r;
-	return totals.counts[APPLY_REFUSED] > 0 || totals.is_partial ? CLI_NO : 0;
+	return totals.counts[APPLY_REFUSED] > 0 || totals.is_partial || totals.is_named_left
+	               ? CLI_NO
+	               : 0;
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
@@ -197,7 +182,8 @@ const struct verb verb_apply = {
 		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
 		"What the host changed meanwhile is refused, and the exit status is 1 then, as "
 		"where\n"
-		"not all could be read.\n"
+		"not all could be read, or something at or below a PATH still waits for its own "
+		"name.\n"
 		"With --branch nothing of that: only commits, by a git fetch, from the one\n"
 		"repository or from the folder named.",
 	.groups = groups,

@@ -57,12 +57,13 @@ static int journal_done(struct apply *a)
 	return r < 0 ? r : journal_sync(a->set->journal);
 }
 
-static void add_note(
+static struct apply_note *add_note(
 	struct apply_report *report, enum apply_result result, const char *path, char *text)
 {
 	report->notes = mem_grow(report->notes, report->n_notes + 1, sizeof(*report->notes));
-	report->notes[report->n_notes++] =
+	report->notes[report->n_notes] =
 		(struct apply_note){.result = result, .path = mem_dup(path), .text = text};
+	return &report->notes[report->n_notes++];
 }
 
 static void report_paths(const struct apply *a, struct apply_report *report)
@@ -80,11 +81,11 @@ static void report_paths(const struct apply *a, struct apply_report *report)
 	}
 }
 
-/* What lies in a skipped folder and waits for no name of its own. */
+/* What is left of a skipped folder is told as one, but not what the host would run of a .git: hooks are few. */
 static size_t left_with(const struct change *c, enum apply_result result, const char *shown)
 {
 	if (result != APPLY_LEFT || !(c->flags & CHANGE_SKIPPED) ||
-		(c->flags & CHANGE_RUNS_ON_HOST))
+		((c->flags & CHANGE_RUNS_ON_HOST) && apply_plan_is_git(c)))
 		return 0;
 	return strncmp(shown, c->path, c->skipped_len) == 0 ? c->skipped_len : 0;
 }
@@ -95,6 +96,7 @@ static void report_items(const struct apply *a, struct apply_report *report)
 	for (size_t i = 0; i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
 		struct apply_item *item = &a->items[i];
+		struct apply_note *note;
 
 		if (item->result == APPLY_WAITING)
 			apply_work_set_result(item, APPLY_REFUSED, mem_dup("not reached"));
@@ -103,9 +105,11 @@ static void report_items(const struct apply *a, struct apply_report *report)
 		if ((c->flags & CHANGE_QUIET) && item->result != APPLY_REFUSED)
 			continue;
 		report->counts[item->result]++;
-		add_note(report, item->result, changes_shown_path(c), take(&item->text));
-		report->notes[report->n_notes - 1].folder_len =
-			left_with(c, item->result, changes_shown_path(c));
+		note = add_note(report, item->result, changes_shown_path(c), take(&item->text));
+		note->kind = c->kind;
+		note->from = mem_dup(c->kind == CHANGE_RENAMED ? c->from : NULL);
+		note->folder_len = left_with(c, item->result, note->path);
+		note->runs_on_host = c->flags & CHANGE_RUNS_ON_HOST;
 	}
 }
 
@@ -252,6 +256,7 @@ void apply_report_done(struct apply_report *report)
 	for (size_t i = 0; i < report->n_notes; i++) {
 		free(report->notes[i].path);
 		free(report->notes[i].text);
+		free(report->notes[i].from);
 	}
 	free(report->notes);
 	*report = (struct apply_report){0};

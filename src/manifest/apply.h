@@ -35,8 +35,11 @@ enum apply_result {
 
 struct apply_note {
 	enum apply_result result;
-	char *path, *text; /* text NULL: nothing to say */
-	size_t folder_len; /* LEFT as one of many: this much of path is the folder to name */
+	char *path, *text;     /* text NULL: nothing to say */
+	enum change_kind kind; /* NONE: a path that names nothing */
+	char *from;            /* RENAMED: its old path, else NULL */
+	size_t folder_len;     /* LEFT as one of many: this much of path is the skipped folder */
+	bool runs_on_host;
 };
 
 struct apply_report {

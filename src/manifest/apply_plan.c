@@ -56,7 +56,7 @@ static void decide(struct apply_item *item, enum apply_result result, char *text
 	item->text = text;
 }
 
-static bool is_git(const struct change *c)
+bool apply_plan_is_git(const struct change *c)
 {
 	return c->skipped_len >= 4 && memcmp(c->path + c->skipped_len - 4, ".git", 4) == 0;
 }
@@ -74,7 +74,7 @@ static bool stays_unless_named(
 	}
 	if (!(c->flags & CHANGE_SKIPPED))
 		return false;
-	if (is_git(c) && !(c->flags & CHANGE_RUNS_ON_HOST)) {
+	if (apply_plan_is_git(c) && !(c->flags & CHANGE_RUNS_ON_HOST)) {
 		decide(item, APPLY_LEFT,
 			mem_dup("files of .git do not come over one by one: --branch NAME "
 				"brings the commits"));

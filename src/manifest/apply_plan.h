@@ -19,5 +19,7 @@ void apply_plan_free(struct apply_item *items, size_t n);
 
 /* Whether a change lies at or below a path (below the root, "." for all). */
 bool apply_plan_names(const struct change *change, const char *path);
+/* A file of a .git, counted there and not listed. */
+bool apply_plan_is_git(const struct change *change);
 
 #endif

@@ -135,11 +135,11 @@ def test_killed_at_each_call(cloche, parts, call):
 	('copy_file_range', 'ENOSPC'), ('unlinkat', 'EIO'), ('syncfs', 'EIO'), ('fdatasync', 'EIO')])
 def test_a_disk_that_fails(cloche, parts, call, error):
 	name = parts.take()
-	done = traced(cloche, 'apply', parts.id, str(parts.top / name), inject=f'{call}:error={error}:when={1 if call == "syncfs" else 2}+')
+	done = traced(cloche, 'apply', '-v', parts.id, str(parts.top / name), inject=f'{call}:error={error}:when={1 if call == "syncfs" else 2}+')
 	assert done.returncode == 125, done
 	check_each_is_old_or_new(parts.top / name, parts.old, parts.new)
 	now = snapshot(parts.top / name)
-	told = re.findall(rf'^(applied|refused) +{name}/(\S+)', done.stdout, re.M)
+	told = re.findall(rf'^(applied|refused) +(?:[AMDm] |R \S+ -> )?{name}/(\S+)', done.stdout, re.M)
 	assert len(told) >= 12, done
 	for word, path in told:
 		if not re.match('file|folder|move|right|left|other', path): # told as two each, or with their folders
@@ -174,7 +174,7 @@ def test_ctrl_c_ends_it_between_two_files(cloche, parts, number):
 	name = parts.take()
 	done = traced(cloche, 'apply', parts.id, str(parts.top / name), inject=f'fsync:signal={number}:when=1')
 	assert done.returncode == 125 and 'stopped: what was not reached is still pending' in done.stderr, done
-	assert f'applied  {name}/a\n' in done.stdout and f'refused  {name}/link  (not reached)\n' in done.stdout, done
+	assert f'applied  M {name}/a\n' in done.stdout and f'refused  {name}/link  (not reached)\n' in done.stdout, done
 	now = snapshot(parts.top / name)
 	assert now['a'] == parts.new['a'] and now['edit'] == parts.old['edit'] and 'link' not in now and ours(now) == []
 	parts.check_second(cloche, name)
@@ -211,7 +211,7 @@ def test_a_change_without_a_new_time_is_seen_and_the_same_content_is_none(cloche
 	forced = cloche.call('apply', '--force', box)
 	own = hashlib.sha256(b'own edit\n').hexdigest()
 	assert forced.out == (f'about to overwrite p/edit  (sha256 {own})\n'
-		f'applied  p/edit  (over what the host changed meanwhile, sha256 {own})\n1 applied\n'), forced
+		f'applied  M p/edit  (over what the host changed meanwhile, sha256 {own})\n1 applied\n'), forced
 	assert (part / 'edit').read_text() == 'after\n'
 
 
@@ -287,7 +287,7 @@ open({odd!r}, 'w').write('odd'); os.symlink('nowhere', 'dangling'); os.mkdir('on
 ''', options=('-w', str(project)))
 	assert run.code == 0, run
 	done = cloche.call('apply', run.record.id)
-	assert done.code == 0 and 'applied  two\\nlines\\x1b[2J\n' in done.out, done
+	assert done.code == 0 and 'applied  A two\\nlines\\x1b[2J\n' in done.out, done
 	assert (project / name).stat().st_size == (1 << 26) + 3 and (project / name).stat().st_blocks * 512 < 1 << 20
 	assert os.getxattr(project / 'plain', 'user.note') == b'kept' and (project / 'second').read_text() == 'plain\n'
 	assert (project / odd).read_text() == 'odd' and os.readlink(project / 'dangling') == 'nowhere'

@@ -164,13 +164,50 @@ def test_what_is_left_of_a_skipped_folder_is_one_line(cloche, tree):
 	assert [entry['path'] for entry in part['changes']] == ['.git/a', '.git/hooks/pre-commit', '.git/z', 'node_modules/m/a']
 
 
+def test_apply_says_what_it_did(cloche, tree):
+	run = edited(cloche, tree, 'echo x >> edit; rm drop; mv sub/move moved; echo n > new; chmod 755 tool; ln -s edit lk; for i in $(seq 10 40); do echo > m$i; done')
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 0 and done.out.splitlines() == [
+		'applied  D drop', 'applied  M edit', 'applied  A lk', *(f'applied  A m{i}' for i in range(10, 27)), 'applied  ... and 17 more',
+		'37 applied'], done
+
+
+def test_apply_says_in_json_and_at_the_end_of_a_run_what_it_did(cloche, tree):
+	run = edited(cloche, tree, 'mv sub/move moved; chmod 755 tool; echo n > new')
+	[part] = json.loads(cloche.call('apply', '--json', run.record.id, '.', 'nothing').out)
+	assert part['changes'] == [
+		{'path': 'nothing', 'result': 'refused', 'note': 'nothing to take over there'},
+		{'path': 'moved', 'result': 'applied', 'change': 'renamed', 'from': 'sub/move'}, {'path': 'new', 'result': 'applied', 'change': 'added'},
+		{'path': 'tool', 'result': 'applied', 'change': 'mode_changed'}], part
+	run = cloche.sh('echo x > new; mv moved back', options=('--apply', '--no-summary', '-w', str(tree)))
+	assert run.err == 'applied  R moved -> back\napplied  M new\n2 applied\n', run
+	assert cloche.sh('echo y > new', options=('--apply', '--quiet', '-w', str(tree))).err == ''
+
+
+def test_what_node_modules_would_run_is_one_line_and_no_success(cloche, tree):
+	run = edited(cloche, tree, 'for i in 1 2 3; do mkdir -p node_modules/$i; echo \'{"scripts":{"install":"x"}}\' > node_modules/$i/package.json; '
+		'echo x > node_modules/$i/i.js; done')
+	would = 'the host would run it (package script): name it to take it over'
+	whole = cloche.call('apply', run.record.id)
+	assert whole.code == 0 and whole.out.splitlines() == [
+		'left     node_modules/  3 files  (name its folder to take it over)', f'left     node_modules/  3 files  ({would}; -v lists them)',
+		'0 applied, 6 left'], whole
+	named = cloche.call('apply', run.record.id, 'node_modules')
+	assert named.code == 1 and named.out.splitlines() == [
+		f'left     node_modules/  3 files  ({would}; -v lists them)', *(f'applied  A node_modules/{i}/i.js' for i in (1, 2, 3)),
+		'3 applied, 3 left'], named
+	each = cloche.call('apply', '-v', run.record.id, 'node_modules/1')
+	assert each.code == 1 and each.out.splitlines() == [f'left     node_modules/1/package.json  ({would})', '0 applied, 1 left'], each
+	assert cloche.call('apply', run.record.id, *(f'node_modules/{i}/package.json' for i in (1, 2, 3))).code == 0
+
+
 def test_sample_hooks_are_run_by_nobody(cloche, tree):
 	run = edited(cloche, tree, 'mkdir -p .git/hooks .git/modules/m.sample/hooks; cd .git; echo x > hooks/pre-commit.sample; '
 		'echo x > modules/m.sample/hooks/a.sample; echo x > modules/m.sample/hooks/post-merge')
 	part = change_set(run, tree)
 	assert [os.path.relpath(entry['path'], tree) for entry in part['runs_on_host']] == ['.git/modules/m.sample/hooks/post-merge']
 	assert [(entry['count'], entry['added']) for entry in part['skipped']] == [(3, 3)]
-	assert cloche.call('apply', run.record.id, '.git').code == 0
+	assert cloche.call('apply', run.record.id, '.git').code == 1  # the samples, which are left
 	assert [str(path.relative_to(tree)) for path in sorted((tree / '.git').rglob('*')) if path.is_file()] == ['.git/modules/m.sample/hooks/post-merge']
 
 
