@@ -27,6 +27,11 @@ struct rm_options {
 	bool record, changes, bodies;
 };
 
+/* What there is of a sandbox. */
+struct kept {
+	bool sandbox, changes, bodies, record;
+};
+
 static const struct option table[] = {
 	{"record", 0, NULL,
 		"remove the record too, and changes that were not applied: the ledger keeps its "
@@ -95,11 +100,16 @@ static int remove_bodies(const struct cli *cli, const char *id, struct err *err)
 	return r < 0 ? r : remove_tree(cli, path, name, NULL, err);
 }
 
+static bool is_there(const struct cli *cli, const char *kind, const char *id, const char *below)
+{
+	scoped_mem char *path = mem_printf("%s/%s/%s%s", cli->state_dir, kind, id, below);
+
+	return access(path, F_OK) == 0;
+}
+
 static bool has_folder(const struct cli *cli, const char *id)
 {
-	scoped_mem char *dir = mem_printf("%s/sandboxes/%s", cli->state_dir, id);
-
-	return access(dir, F_OK) == 0;
+	return is_there(cli, "sandboxes", id, "");
 }
 
 /* Written down first: where this is cut off, gc goes on with it, and nobody resumes it meanwhile. */
@@ -153,17 +163,47 @@ static int remove_record(const struct cli *cli, const char *id, struct err *err)
 	return r < 0 ? r : remove_tree(cli, path, name, RECORD_LAST, err);
 }
 
-static int remove_one(
-	const struct cli *cli, const struct rm_options *o, const char *name, struct err *err)
+static struct kept look(const struct cli *cli, const char *id)
 {
-	scoped(reader) struct reader *reader = NULL;
-	char id[ID_SIZE];
-	int r = records_resolve(cli, name, id, err);
+	return (struct kept){.sandbox = is_there(cli, "sandboxes", id, ""),
+		.changes = is_there(cli, "changes", id, ""),
+		.bodies = is_there(cli, "records", id, "/bodies"),
+		.record = is_there(cli, "records", id, "")};
+}
 
-	if (r == 0)
-		r = records_open(cli, id, &reader, err); /* refuses another user's */
-	if (r == 0)
-		r = end(cli, id, err);
+static void add_word(struct str *out, const char *word, bool is_meant, size_t *n)
+{
+	if (is_meant)
+		str_printf(out, "%s %s", (*n)++ > 0 ? "," : "", word);
+}
+
+/* What went, and what stays. Nobody asked for words in JSON or with --quiet. */
+static int tell(const struct cli *cli, const char *id, const struct kept *before, struct err *err)
+{
+	struct kept now = look(cli, id);
+	scoped_str struct str out = {0};
+	size_t n = 0;
+
+	if (cli->json || cli->jsonl || cli->quiet)
+		return 0;
+	str_printf(&out, "%s: removed", id);
+	add_word(&out, "the sandbox", before->sandbox && !now.sandbox, &n);
+	add_word(&out, "its changes", before->changes && !now.changes, &n);
+	add_word(&out, "its bodies", before->bodies && !now.bodies && now.record, &n);
+	add_word(&out, "its record", before->record && !now.record, &n);
+	if (n == 0)
+		str_puts(&out, " nothing");
+	str_puts(&out, now.record ? "; its record" : "");
+	str_puts(&out, now.record && now.changes ? " and changes that were not applied" : "");
+	str_puts(&out, now.record ? (now.changes ? " stay\n" : " stays\n") : "\n");
+	return cli_print(&out, err);
+}
+
+static int remove_what(
+	const struct cli *cli, const struct rm_options *o, const char *id, struct err *err)
+{
+	int r = end(cli, id, err);
+
 	if (r == -ENOSPC && (o->changes || o->record) && !at_rest_is(cli, id)) {
 		r = remove_changes(cli, id, err); /* that makes room for its end */
 		if (r == 0)
@@ -174,6 +214,23 @@ static int remove_one(
 	if (r == 0 && o->bodies && !o->record)
 		r = remove_bodies(cli, id, err);
 	return r < 0 || !o->record ? r : remove_record(cli, id, err);
+}
+
+static int remove_one(
+	const struct cli *cli, const struct rm_options *o, const char *name, struct err *err)
+{
+	scoped(reader) struct reader *reader = NULL;
+	char id[ID_SIZE];
+	struct kept before;
+	int r = records_resolve(cli, name, id, err);
+
+	if (r == 0)
+		r = records_open(cli, id, &reader, err); /* refuses another user's */
+	if (r < 0)
+		return r;
+	before = look(cli, id);
+	r = remove_what(cli, o, id, err);
+	return r < 0 ? r : tell(cli, id, &before, err);
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
@@ -190,6 +247,7 @@ const struct verb verb_rm = {
 	.class = VERB_RUN,
 	.usage = "ID...",
 	.help = "end a sandbox and remove what it keeps; its record stays unless --record",
+	.text = "Says what it removed and what stays.",
 	.groups = groups,
 	.options_size = sizeof(struct rm_options),
 	.min_args = 1,

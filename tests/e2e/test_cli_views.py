@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, wait_for
+from harness import BUILD, WORK, wait_for
 
 OTHER = 4321
 
@@ -174,6 +174,20 @@ def test_verify_takes_a_key_and_a_head_kept_elsewhere(own_cloche, tmp_path):
 	subprocess.run(['openssl', 'genpkey', '-algorithm', 'ed25519', '-out', tmp_path / 'k'], check=True, capture_output=True)
 	subprocess.run(['openssl', 'pkey', '-in', tmp_path / 'k', '-pubout', '-out', tmp_path / 'other.pub'], check=True)
 	assert own_cloche.call('verify', run.record.id, '--key', str(tmp_path / 'other.pub')).code == 1
+
+
+def test_rm_says_what_went_and_what_stays(own_cloche):
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:{WORK}:cow')
+	assert box.sh('echo x > new').code == 0
+	stay = 'its record and changes that were not applied stay'
+	for options, told in (((), f'removed the sandbox; {stay}'), ((), f'removed nothing; {stay}'),
+		(('--changes',), 'removed its changes; its record stays'), (('--record',), 'removed its record')):
+		done = own_cloche.call('rm', *options, box.id)
+		assert (done.code, done.out, done.err) == (0, f'{box.id}: {told}\n', ''), (options, done)
+	assert own_cloche.call('ps').out == 'ID  STATE  AGE  NAME  TASK\n'
+	for form in ('--quiet', '--json'):
+		done = own_cloche.call('rm', form, own_cloche.run('/bin/true').record.id)
+		assert (done.code, done.out, done.err) == (0, '', ''), done
 
 
 def test_ps_tells_the_states_apart(own_cloche):

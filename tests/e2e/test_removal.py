@@ -196,5 +196,6 @@ def test_a_full_disk_can_be_removed_from(full, what):
 	cloche, box = full
 	give_up_reserve(cloche, box)
 	done = cloche.call('rm', what, box.id)
-	assert (done.code, done.out, done.err) == (0, '', ''), done
+	gone = 'its changes; its record stays' if what == '--changes' else 'its changes, its record'
+	assert (done.code, done.out, done.err) == (0, f'{box.id}: removed the sandbox, {gone}\n', ''), done
 	assert (cloche.state / 'records' / box.id).exists() == (what == '--changes')
