@@ -84,8 +84,6 @@ const struct option exec_options_table[] = {
 		OPTION_DURATION, offsetof(struct spec_exec, timeout_ms)},
 	{"interactive", 'i', NULL, "pass stdin on", OPTION_ON,
 		offsetof(struct spec_exec, has_stdin)},
-	{"detach", 0, NULL, "exec: print its id and do not wait", OPTION_ON,
-		offsetof(struct spec_exec, detach)},
 	{"source", 0, "WHO", "who works in it: agent (default) or human_takeover", OPTION_CALL,
 		.set = set_source},
 	{NULL},

@@ -44,6 +44,11 @@ static int set_fail_on(void *base, const char *value, struct err *err)
 	return 0;
 }
 
+static int refuse_detach(void *base, const char *value, struct err *err)
+{
+	return err_set(err, -EINVAL, "run waits for its command; use create and exec --detach");
+}
+
 static int set_keep(void *base, const char *value, struct err *err)
 {
 	struct run_options *o = base;
@@ -74,6 +79,7 @@ static const struct option table[] = {
 		"exit with 123 where the command succeeded but one of these was seen: "
 		"refused,denied,incomplete,command",
 		OPTION_CALL, .set = set_fail_on},
+	{"detach", 0, NULL, NULL, OPTION_CALL, .set = refuse_detach},
 	{"export", 0, "FILE", "the export of records", OPTION_LATER},
 	{NULL},
 };
@@ -109,10 +115,6 @@ int run_options_check(void *options, char **args, size_t n_args, struct err *err
 	if (o->rw + o->ro + (o->apply != RUN_APPLY_NO) > 1)
 		return err_set(
 			err, -EINVAL, "options '--rw', '--ro' and '--apply' exclude each other");
-	if (o->exec.exec->detach)
-		return err_set(err, -EINVAL,
-			"option '--detach': run waits for its command; use create and exec "
-			"--detach");
 	if (o->create.image.entrypoint && !o->create.spec->image)
 		return err_set(err, -EINVAL, "option '--entrypoint' replaces that of an --image");
 	if (o->create.image.entrypoint && o->exec.exec->command)

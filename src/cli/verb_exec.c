@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche exec: a command in a running sandbox. */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "cli/attach.h"
@@ -8,7 +9,13 @@
 #include "cli/verb.h"
 #include "util/jsonw.h"
 
-static const struct option_group groups[] = {EXEC_OPTIONS_GROUPS(0), {NULL}};
+static const struct option table[] = {
+	{"detach", 0, NULL, "print its id and do not wait", OPTION_ON,
+		offsetof(struct spec_exec, detach)},
+	{NULL},
+};
+static const struct option_group groups[] = {
+	{"Exec", table, 0, exec_options_exec}, EXEC_OPTIONS_GROUPS(0), {NULL}};
 
 static void init(void *options)
 {

@@ -241,6 +241,9 @@ static void test_run_refused(void **state)
 			"comes from the environment variable NAME, or from --secret-file "
 			"NAME=FILE"},
 		{"--secret-file", "sesame", "option '--secret-file': want NAME=FILE"},
+		{"--detach", "true",
+			"option '--detach': run waits for its command; use create and exec "
+			"--detach"},
 		{"--fail-on", "x",
 			"option '--fail-on': 'x': want refused, denied, incomplete or command"},
 		{"--env", "CLOCHE_NO_SUCH",
@@ -323,7 +326,7 @@ static void check_unique(const struct option_group *g, const char *verb)
 				fail_msg("%s: two options '--%s'", verb, o->name);
 			if (o->letter && option_find(all, letter, 1) != o)
 				fail_msg("%s: two options '-%s'", verb, letter);
-			if (!o->help)
+			if (!o->help && o->kind != OPTION_CALL) /* which only refuses */
 				fail_msg("%s: '--%s' without help", verb, o->name);
 		}
 }
@@ -336,6 +339,8 @@ static void test_tables(void **state)
 
 		check_unique(verb_table[i]->groups, verb_table[i]->name);
 		usage_add_verb(&help, verb_table[i]);
+		assert_int_equal(strstr(help.p, "--detach") != NULL,
+			strcmp(verb_table[i]->name, "exec") == 0);
 		assert_non_null(strstr(help.p, verb_table[i]->help));
 		assert_ptr_equal(verb_find(verb_table[i]->name), verb_table[i]);
 		for (size_t k = 0; k < i; k++)
@@ -368,7 +373,7 @@ static void check_page(const struct verb *verb)
 		fail_msg("%s is missing", path);
 	for (const struct option_group *g = verb->groups; g && g->options; g++)
 		for (const struct option *o = g->options; o->name; o++)
-			if (o->name[0] && !page_names(&page, o->name))
+			if (o->help && o->name[0] && !page_names(&page, o->name))
 				fail_msg("%s does not name --%s", path, o->name);
 }
 
