@@ -52,7 +52,7 @@ int at_rest_open(const struct cli *cli, const char *name, struct at_rest *at, st
 {
 	int r;
 
-	*at = (struct at_rest){.lock_fd = -1};
+	*at = (struct at_rest){.lock_fd = -1, .changes_fd = -1};
 	r = find(cli, name, at, err);
 	if (r < 0)
 		return r;
@@ -72,8 +72,9 @@ int at_rest_open(const struct cli *cli, const char *name, struct at_rest *at, st
 
 void at_rest_done(struct at_rest *at)
 {
+	scoped_close(&at->changes_fd);
 	scoped_close(&at->lock_fd);
 	rest_free(at->rest);
 	free(at->dir);
-	*at = (struct at_rest){.lock_fd = -1};
+	*at = (struct at_rest){.lock_fd = -1, .changes_fd = -1};
 }

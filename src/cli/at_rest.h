@@ -10,8 +10,9 @@
 
 struct at_rest {
 	char id[ID_SIZE];
-	char *dir;   /* its folder */
-	int lock_fd; /* nobody else resumes, forks or removes it meanwhile */
+	char *dir;      /* its folder */
+	int lock_fd;    /* nobody else resumes, forks or removes it meanwhile */
+	int changes_fd; /* nor applies or discards its changes, once its uppers are to move; else -1 */
 	struct rest *rest;
 };
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/pending.h"
 #include "manifest/change_set.h"
 #include "util/clock.h"
 #include "util/fdio.h"
@@ -240,7 +241,13 @@ static bool is_of(const struct at_rest *at, const char *dir)
 	return strstr(dir, part) != NULL;
 }
 
-int freeze_settle(const struct cli *cli, const struct at_rest *at, struct err *err)
+/* An apply finds what it takes over by its place, and what it does not find was removed. */
+static int hold_changes(struct at_rest *at, const char *dir, struct err *err)
+{
+	return at->changes_fd >= 0 ? 0 : pending_lock(dir, &at->changes_fd, err);
+}
+
+int freeze_settle(const struct cli *cli, struct at_rest *at, struct err *err)
 {
 	scoped_mem char *changes = mem_printf("%s/changes/%s", cli->state_dir, at->id);
 	scoped(change_set) struct change_set *set = NULL;
@@ -254,7 +261,8 @@ int freeze_settle(const struct cli *cli, const struct at_rest *at, struct err *e
 		if (!is_of(at, l->dir) || access(l->dir, F_OK) == 0)
 			continue;
 		if (!set) {
-			r = change_set_open(changes, &set, err);
+			r = hold_changes(at, changes, err);
+			r = r < 0 ? r : change_set_open(changes, &set, err);
 			r = r < 0 ? r : write_changes(set, spec, err);
 		}
 		layer = r < 0 ? NULL : find_layer(set, l->guest);
@@ -272,8 +280,10 @@ int freeze_uppers(const struct cli *cli, struct at_rest *at, struct err *err)
 	scoped_mem char *changes = mem_printf("%s/changes/%s", cli->state_dir, at->id);
 	scoped(change_set) struct change_set *set = NULL;
 	bool is_any = false;
-	int r = change_set_open(changes, &set, err);
+	int r = hold_changes(at, changes, err);
 
+	if (r == 0)
+		r = change_set_open(changes, &set, err);
 	if (r == 0)
 		r = plan(cli, at, set, &is_any, err);
 	if (r == 0 && is_any)

@@ -10,9 +10,10 @@
 #include "cli/at_rest.h"
 #include "util/err.h"
 
-/* The store's lock is held (layers.h). An upper in which nothing is stays what it is. */
+/* The store's lock is held (layers.h). An upper in which nothing is stays what it is. -EBUSY with a sentence where an
+ * apply reads them: until at_rest_done(), none does. */
 int freeze_uppers(const struct cli *cli, struct at_rest *at, struct err *err);
 /* Goes on with one that was cut off; nothing to do mostly. */
-int freeze_settle(const struct cli *cli, const struct at_rest *at, struct err *err);
+int freeze_settle(const struct cli *cli, struct at_rest *at, struct err *err);
 
 #endif

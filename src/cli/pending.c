@@ -47,7 +47,8 @@ int pending_lock(const char *dir, int *ret_fd, struct err *err)
 	if (fd < 0)
 		return err_set(err, -errno, "open '%s': %m", dir); /* -ENOENT: settled */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(err, -EBUSY, "another apply or discard of it is at work: try again");
+		return err_set(
+			err, -EBUSY, "an apply, discard or fork of it is at work: try again");
 	*ret_fd = take_fd(&fd);
 	return 0;
 }

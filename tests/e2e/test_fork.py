@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """New sandboxes over the files of a suspended one: at once, as often as asked for, none seeing what the others do later."""
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -280,6 +281,26 @@ def test_fork_killed_half_way(own_cloche, round_):
 		own_cloche.call('rm', '--changes', sandbox)
 	assert own_cloche.call('gc').code == 0
 	assert layers(own_cloche) == []
+
+
+def test_no_fork_while_what_it_changed_is_applied(own_cloche):
+	"""An apply reads the uppers that a fork moves away."""
+	box = own_cloche.create('-m', f'{own_cloche.cwd}:/work:cow')
+	box.sh('echo s > /work/s')
+	suspend(box)
+	folder = own_cloche.state / 'changes' / box.id
+	fd = os.open(folder, os.O_RDONLY)
+	fcntl.flock(fd, fcntl.LOCK_EX)
+	refused = own_cloche.call('fork', box.id)
+	assert (refused.code, refused.out) == (125, '') and 'an apply, discard or fork of it is at work: try again' in refused.err, refused
+	assert own_cloche.ids() == {box.id} and layers(own_cloche) == [] and (folder / '0' / 'upper' / 's').exists()
+	resume(box)  # moves nothing
+	suspend(box)
+	os.close(fd)
+	one = Sandbox(own_cloche, own_cloche.call('fork', box.id).out.strip())
+	assert one.sh('cat /work/s').out == 's\n'
+	for made in (one, box):
+		assert own_cloche.call('rm', '--record', made.id).code == 0
 
 
 def test_kept_one_is_forked_and_not_resumed(cloche, fork):
