@@ -84,11 +84,12 @@ static int make_layer(
 {
 	for (int n = 1; n < LAYERS_MAX; n++) {
 		scoped_mem char *dir = mem_printf("%s/layers/%s.%d", cli->state_dir, at->id, n);
-		int r;
+		int r = mkdir(dir, 0700) < 0 ? -errno : 0;
 
-		if (mkdir(dir, 0700) < 0 && errno == EEXIST)
+		if (r == -EEXIST)
 			continue;
-		r = write_layer(dir, at);
+		if (r == 0)
+			r = write_layer(dir, at);
 		if (r < 0)
 			return err_set(err, r, "make '%s': %m", dir);
 		*ret_fs = mem_printf("%s/fs", dir);

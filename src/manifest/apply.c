@@ -199,6 +199,30 @@ static int begin(struct apply *a)
 	return r < 0 ? r : journal_sync(a->set->journal);
 }
 
+static bool is_full(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT;
+}
+
+/* The state's disk may be another than the folder's. */
+static int end_early(const struct apply *a, int r, struct err *err)
+{
+	const char *place = a->layer->lower;
+
+	if (r == -EINTR)
+		return err_set(err, r, "stopped: what was not reached is still pending");
+	if (r == journal_failure(a->set->journal))
+		place = a->set->dir;
+	else if (r == a->upper_failure)
+		place = a->layer->upper;
+	if (is_full(r))
+		return err_set(err, r,
+			"the disk of '%s' is full: make room there and call it again, what was not "
+			"reached is still pending",
+			place);
+	return err_set(err, r, "write to '%s': %m", place);
+}
+
 static int apply_run(struct apply *a, struct apply_report *report, struct err *err)
 {
 	int r, kept;
@@ -217,13 +241,9 @@ static int apply_run(struct apply *a, struct apply_report *report, struct err *e
 		kept = journal_add_tidy(a->set->journal, a->layer->n);
 	report_paths(a, report);
 	report_items(a, report);
-	if (r == -EINTR)
-		return err_set(err, r, "stopped: what was not reached is still pending");
-	if (r < 0)
-		return err_set(err, r, "write to '%s': %m", a->layer->lower);
-	if (kept < 0)
-		return err_set(err, kept, "write '%s/journal.jsonl': %m", a->set->dir);
-	return 0;
+	if (r == 0)
+		r = kept;
+	return r < 0 ? end_early(a, r, err) : 0;
 }
 
 int apply_changes(struct change_set *set, const struct changes *changes,

@@ -15,7 +15,7 @@
 typedef int apply_act(struct apply *a, size_t i);
 
 /* Files whose data lies below at a place that this work may change get it for themselves first, taken over or not. */
-static int make_whole(const struct apply *a, const struct change *c, int *ret_fd)
+static int make_whole(struct apply *a, const struct change *c, int *ret_fd)
 {
 	scoped_fd int data = beneath_open(a->lower_fd, c->data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	scoped_fd int own = -1;
@@ -32,6 +32,8 @@ static int make_whole(const struct apply *a, const struct change *c, int *ret_fd
 	r = upper_make_whole(own, data);
 	if (r == 0)
 		*ret_fd = take_fd(&own);
+	else
+		a->upper_failure = r;
 	return r;
 }
 

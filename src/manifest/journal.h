@@ -65,5 +65,7 @@ int journal_add_begun(struct journal *journal, int n); /* nothing where it is kn
 int journal_add_temporary(struct journal *journal, int n, const char *path);
 int journal_add_tidy(struct journal *journal, int n); /* none is left */
 int journal_sync(struct journal *journal);
+/* The error of the last line that could not be written or synced: its disk is not the host folder's. 0: none. */
+int journal_failure(const struct journal *journal);
 
 #endif

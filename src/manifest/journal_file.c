@@ -173,13 +173,25 @@ static int open_file(struct journal *journal)
 	return journal->fd < 0 ? -errno : 0;
 }
 
+static int keep_failure(struct journal *journal, int r)
+{
+	if (r < 0)
+		journal->failure = r;
+	return r;
+}
+
+int journal_failure(const struct journal *journal)
+{
+	return journal->failure;
+}
+
 static int write_line(struct journal *journal, const struct str *line)
 {
 	scoped_str struct str text = {0};
 	int r = open_file(journal);
 
 	if (r < 0)
-		return r;
+		return keep_failure(journal, r);
 	if (journal->torn)
 		str_puts(&text,
 			"#\n"); /* not a line any more, where it lacked nothing but its end */
@@ -190,7 +202,7 @@ static int write_line(struct journal *journal, const struct str *line)
 	journal->torn = r < 0; /* a part of it may be there */
 	if (r == 0)
 		str_reset(&journal->owed);
-	return r;
+	return keep_failure(journal, r);
 }
 
 static void put_rename(struct str *line, const char *act, int n, const struct rename *rename)
@@ -290,5 +302,5 @@ int journal_sync(struct journal *journal)
 {
 	if (journal->fd < 0)
 		return 0;
-	return fdatasync(journal->fd) < 0 ? -errno : 0;
+	return keep_failure(journal, fdatasync(journal->fd) < 0 ? -errno : 0);
 }

@@ -20,6 +20,7 @@ struct journal {
 	char *dir;
 	int fd;          /* opened at the first line written */
 	bool torn;       /* the last line that is there has no end */
+	int failure;     /* of the last write that failed */
 	struct str owed; /* lines to write before the next one */
 	struct map *paths;
 	const void *newest; /* of them: the one of the last act */

@@ -41,7 +41,8 @@ int resting_open_record(
 	sup->next_row = (int64_t)record_n_rows(sup->record) + 1;
 	/* Whoever finds it half-way from here on sees that its end is open. */
 	r = seal_request(seal_fd, sup->record, sup->id, RECORD_OPEN);
-	return r < 0 ? err_set(err, r, "have the record's head signed: %m") : 0;
+	return r < 0 ? err_set(err, r, "have the record's head signed in '%s': %m", sup->state_dir)
+	             : 0;
 }
 
 static int sync_folder(const char *path)

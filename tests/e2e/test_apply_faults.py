@@ -268,12 +268,24 @@ def test_a_full_disk(cloche, project, tmp_path):
 		assert run.code == 0, run
 		done = cloche.call('apply', run.record.id)
 		assert done.code == 125 and 'refused  big  (No space left on device)\n' in done.out and 'refused  z  (not reached)' in done.out, done
+		assert f"the disk of '{small}' is full: make room there and call it again" in done.err, done
 		assert not (small / 'big').exists() and ours(snapshot(small)) == []
 		subprocess.run(['mount', '-o', 'remount,size=4m', small], check=True)
 		assert cloche.call('apply', run.record.id).code == 0
 		assert (small / 'big').stat().st_size == 1000000 and (small / 'z').read_text() == 'z\n'
 	finally:
 		subprocess.run(['umount', '-l', small], check=True)
+
+
+@pytest.mark.parametrize('call', ['write', 'fdatasync'])
+def test_a_full_disk_of_the_state_is_not_told_as_the_folders(cloche, project, call):
+	make_part(project / 'p')
+	run = cloche.sh(EDITS, options=('--no-trace', '-w', str(project)))
+	changes = cloche.state / 'changes' / run.record.id
+	done = subprocess.run(['strace', '-qq', '-o', '/dev/null', '-P', changes / 'journal.jsonl', '-e', f'inject={call}:error=ENOSPC:when=2+',
+		cloche.program, 'apply', run.record.id], cwd=project, env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	assert done.returncode == 125 and done.stderr.startswith(f"cloche: apply: the disk of '{changes}' is full: make room there"), done
+	assert cloche.call('apply', run.record.id).code == 0
 
 
 def test_holes_attributes_hard_links_and_long_names(cloche, project):

@@ -303,6 +303,17 @@ def test_no_fork_while_what_it_changed_is_applied(own_cloche):
 		assert own_cloche.call('rm', '--record', made.id).code == 0
 
 
+def test_a_full_disk_is_said_with_its_place(own_cloche):
+	box = own_cloche.create('--no-trace')
+	box.sh('echo s > /etc/s')
+	suspend(box)
+	layer = own_cloche.state / 'layers' / f'{box.id}.1'
+	done = subprocess.run(['strace', '-qq', '-o', '/dev/null', '-P', layer, '-e', 'inject=mkdir:error=ENOSPC', own_cloche.program, 'fork', box.id],
+		env=own_cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	assert (done.returncode, done.stderr) == (125, f"cloche: fork: make '{layer}': No space left on device\n"), done
+	assert own_cloche.call('rm', '--record', box.id).code == 0
+
+
 def test_kept_one_is_forked_and_not_resumed(cloche, fork):
 	run = cloche.sh('echo kept > /etc/k', options=('--keep',))
 	assert run.code == 0, run
