@@ -73,12 +73,14 @@ static bool see(const struct change *c, struct host_folder_seen *ret_seen)
 	return c->before.mode != 0 && !S_ISDIR(c->before.mode);
 }
 
-/* A folder may take a file's place where that file went away in the sandbox too. */
+/* A folder may take a file's place where that file went away in the sandbox too: it goes with what is named in the folder. */
 static bool may_replace(const struct apply *a, const char *path)
 {
 	uintptr_t place = (uintptr_t)map_find(a->removals, slice_of(path));
+	const struct apply_item *item = place ? &a->items[place - 1] : NULL;
 
-	return place != 0 && a->items[place - 1].result != APPLY_REFUSED;
+	return item && !item->must_stay &&
+	       (item->result == APPLY_WAITING || item->result == APPLY_NOT_NAMED);
 }
 
 int apply_item_make_folder(struct apply *a, size_t i)

@@ -103,37 +103,43 @@ static bool may_be_needed(const struct changes *changes, const struct change *c)
 	return changes->is_partial && (c->kind == CHANGE_REMOVED || c->kind == CHANGE_CHANGED);
 }
 
+/* Why it must not be touched, to be freed; NULL: it may be. */
+static char *find_objection(
+	const struct changes *changes, const struct change *c, const struct apply_options *options)
+{
+	bool others = (c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE) &&
+	              c->before.uid != changes->layer->owner_uid;
+
+	if (c->flags & CHANGE_LOST)
+		return mem_dup(changes->is_partial ? "where its data lies could not be read"
+						   : "its data was below and is gone");
+	if (may_be_needed(changes, c) && !options->force)
+		return mem_dup("not all that the sandbox left could be read, and that may need it");
+	if ((c->flags & CHANGE_HOST_CHANGED) && !options->force)
+		return mem_dup("the host has changed it meanwhile: `apply --force` goes over it");
+	if (others && !options->force)
+		return mem_printf("belongs to another user (%u) on the host", c->before.uid);
+	if ((c->kind == CHANGE_RENAMED || changes_is_far(c)) && options->is_live)
+		return mem_dup("renamed, and the sandbox may go on: `cloche rm` it first, its "
+			       "changes stay");
+	return NULL;
+}
+
 static void plan_one(const struct changes *changes, const struct change *c,
 	const struct apply_options *options, struct apply_item *item)
 {
 	const char *special = special_word(c->after.mode);
-	bool others = (c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE) &&
-	              c->before.uid != changes->layer->owner_uid;
+	scoped_mem char *objection = find_objection(changes, c, options);
 
+	item->must_stay = objection != NULL;
 	if (options->n_paths > 0 && !is_any(c, options, apply_plan_names))
 		decide(item, APPLY_NOT_NAMED, NULL);
 	else if (stays_unless_named(c, options, item))
 		return;
 	else if (special)
 		decide(item, APPLY_DROPPED, mem_printf("%s is not taken over", special));
-	else if (c->flags & CHANGE_LOST)
-		decide(item, APPLY_REFUSED,
-			mem_dup(changes->is_partial ? "where its data lies could not be read"
-						    : "its data was below and is gone"));
-	else if (may_be_needed(changes, c) && !options->force)
-		decide(item, APPLY_REFUSED,
-			mem_dup("not all that the sandbox left could be read, and that may need "
-				"it"));
-	else if ((c->flags & CHANGE_HOST_CHANGED) && !options->force)
-		decide(item, APPLY_REFUSED,
-			mem_dup("the host has changed it meanwhile: `apply --force` goes over it"));
-	else if (others && !options->force)
-		decide(item, APPLY_REFUSED,
-			mem_printf("belongs to another user (%u) on the host", c->before.uid));
-	else if ((c->kind == CHANGE_RENAMED || changes_is_far(c)) && options->is_live)
-		decide(item, APPLY_REFUSED,
-			mem_dup("renamed, and the sandbox may go on: `cloche rm` it first, its "
-				"changes stay"));
+	else if (objection)
+		decide(item, APPLY_REFUSED, take(&objection));
 	else if (c->flags & CHANGE_HOST_CHANGED)
 		item->text = mem_printf("over what the host changed meanwhile%s%s",
 			c->before.sha256[0] ? ", sha256 " : "", c->before.sha256);
@@ -165,8 +171,10 @@ static void guard_data(const struct changes *changes, struct apply_item *items, 
 		const struct change *c = &changes->items[i];
 		const char *needed = map_find(data, slice_of(c->from ? c->from : c->path));
 
-		if (!needed || items[i].result != APPLY_WAITING || c->kind == CHANGE_MODE ||
-			(!is_live && c->kind != CHANGE_REMOVED))
+		if (!needed || c->kind == CHANGE_MODE || (!is_live && c->kind != CHANGE_REMOVED))
+			continue;
+		items[i].must_stay = true;
+		if (items[i].result != APPLY_WAITING)
 			continue;
 		free(items[i].text);
 		decide(&items[i], APPLY_REFUSED,

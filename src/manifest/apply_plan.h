@@ -9,6 +9,7 @@
 struct apply_item {
 	enum apply_result result;
 	char *text;
+	bool must_stay; /* what the host has there is not to be touched, also where it is not named but in the way */
 	int data_fd; /* the data of a file that lay below at another place; -1 */
 };
 

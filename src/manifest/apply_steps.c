@@ -83,9 +83,11 @@ static void keep_data_of(struct apply *a, const struct change *needs)
 	for (size_t i = 0; i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
 
-		if (a->items[i].result != APPLY_WAITING ||
-			(c->kind != CHANGE_REMOVED && c->kind != CHANGE_CHANGED) ||
+		if ((c->kind != CHANGE_REMOVED && c->kind != CHANGE_CHANGED) ||
 			strcmp(apply_work_base(c), needs->data) != 0)
+			continue;
+		a->items[i].must_stay = true;
+		if (a->items[i].result != APPLY_WAITING)
 			continue;
 		apply_work_set_result(&a->items[i], APPLY_REFUSED,
 			mem_printf("it holds the data of '%s', which has to come over first",

@@ -46,6 +46,7 @@ static void layer_done(struct change_layer *layer)
 	free(layer->guest);
 	free(layer->lower);
 	free(layer->upper);
+	free(layer->folder_id);
 	for (size_t i = 0; i < layer->n_stack + layer->n_below; i++)
 		free(layer->stack[i].dir);
 	free(layer->stack);
@@ -155,8 +156,10 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 		return -E2BIG;
 	set->layers = mem_grow(set->layers, set->n_layers + 1, sizeof(*set->layers));
 	layer = &set->layers[set->n_layers++];
-	*layer = (struct change_layer){
-		.n = n, .counted = json_is_true(json_object_get(object, "counted"))};
+	*layer = (struct change_layer){.n = n,
+		.counted = json_is_true(json_object_get(object, "counted")),
+		.is_copied = json_is_true(json_object_get(object, "copied")),
+		.folder_id = mem_dup(json_string_value(json_object_get(object, "folder_id")))};
 	layer->guest = get_bytes(object, "guest");
 	layer->lower = get_bytes(object, lower_key);
 	if (!get_stack(json_object_get(object, "lowers"), layer))
@@ -253,7 +256,7 @@ static int read_trusted(int dirfd, struct str *out, int64_t *ret_written_ns)
 		return -errno;
 	if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & 022))
 		return -EPERM;
-	*ret_written_ns = st.st_mtim.tv_sec * CLOCK_NS_PER_S + st.st_mtim.tv_nsec;
+	*ret_written_ns = clock_ns(st.st_mtim);
 	return fdio_read_all(fd, FILE_MAX, out);
 }
 

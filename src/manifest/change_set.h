@@ -38,11 +38,13 @@ struct change_shared {
 
 /* One overlay. */
 struct change_layer {
-	int n;        /* number of the mount; -1 for the root's own layers */
-	bool counted; /* an agent's own folder: its changes are counted, and not applied */
-	char *guest;  /* where it is mounted inside */
-	char *lower;  /* the host folder below; NULL: an image's root, which has none */
-	char *upper;  /* absolute */
+	int n;           /* number of the mount; -1 for the root's own layers */
+	bool counted;    /* an agent's own folder: its changes are counted, and not applied */
+	char *guest;     /* where it is mounted inside */
+	char *lower;     /* the host folder below; NULL: an image's root, which has none */
+	char *folder_id; /* util/folder_id.h: of the folder that was mounted; NULL: not known */
+	bool is_copied;  /* a copy of it was mounted */
+	char *upper;     /* absolute */
 	struct change_shared *stack; /* topmost first */
 	size_t n_stack;
 	size_t n_below;      /* behind those in stack: what lies below where lower is NULL */

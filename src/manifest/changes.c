@@ -14,6 +14,7 @@
 #include "manifest/manifest_internal.h"
 #include "manifest/runs_on_host.h"
 #include "manifest/scan.h"
+#include "util/clock.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -280,8 +281,18 @@ static bool is_known(const struct journal *journal, int n, const char *path, con
 	return (here && strcmp(here, content) == 0) || (there && strcmp(there, content) == 0);
 }
 
-/* By content where that is known, else by the time of change, which nobody can set. The clock of file times moves in
- * steps: what changed in the step in which the sandbox was made may have changed after it. */
+/* The clock of file times moves in steps, and filesystems leave away digits: what changed in the step in which the sandbox
+ * was made may have changed after it. */
+bool changes_is_since(const struct change_set *set, int64_t ctime_ns)
+{
+	int64_t step = ctime_ns % CLOCK_NS_PER_S == 0           ? 2 * CLOCK_NS_PER_S   /* FAT */
+	               : ctime_ns % (10 * CLOCK_NS_PER_MS) == 0 ? 10 * CLOCK_NS_PER_MS /* exFAT */
+	                                                        : 1;
+
+	return ctime_ns + step > set->created_ns;
+}
+
+/* By content where that is known, else by the time of change, which nobody can set. */
 static bool host_has_changed(const struct change_set *set, int n, const struct change *c)
 {
 	const char *base = c->from ? c->from : c->path;
@@ -289,7 +300,7 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 	if (S_ISDIR(c->before.mode))
 		return c->kind == CHANGE_RENAMED && (c->flags & CHANGE_UNSEEN);
 	if (c->before.mode == 0 ||
-		(c->before.ctime_ns < set->created_ns && !(c->flags & CHANGE_UNSEEN)))
+		(!changes_is_since(set, c->before.ctime_ns) && !(c->flags & CHANGE_UNSEEN)))
 		return false;
 	return !is_known(set->journal, n, base, c);
 }
@@ -300,8 +311,10 @@ static bool is_settled(const struct change_set *set, int n, const struct change 
 	const struct journal_entry *e =
 		journal_find(set->journal, n, slice_of(c->path), c->kind == CHANGE_REMOVED);
 
-	if (e && e->act == JOURNAL_APPLIED && changes_is_shared_far(c))
-		return true; /* its data is not there any more to be compared */
+	bool no_data = changes_is_shared_far(c) || ((c->flags & CHANGE_LOST) && c->own_layer > 0);
+
+	if (e && e->act == JOURNAL_APPLIED && no_data)
+		return true; /* nothing to compare, and no sandbox writes to a shared layer */
 	return e && strcmp(e->state, c->state) == 0;
 }
 
@@ -494,7 +507,7 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 			int r;
 
 			changes_content(&c->before, seen.sha256);
-			if (!seen.sha256[0] || c->before.ctime_ns >= set->created_ns ||
+			if (!seen.sha256[0] || changes_is_since(set, c->before.ctime_ns) ||
 				(c->flags & CHANGE_UNSEEN))
 				continue;
 			r = journal_add(set->journal, changes->n,

@@ -121,6 +121,8 @@ int changes_read_all(const struct change_set *set, struct changes_list *ret_list
 void changes_list_done(struct changes_list *list);
 /* What the journal knows a file or link by; "" where its content was not read, or it is neither. */
 void changes_content(const struct change_side *side, char ret[DIGEST_HEX_SIZE]);
+/* Whether a file below with this time of change (in ns) may have been changed since the sandbox was made. */
+bool changes_is_since(const struct change_set *set, int64_t ctime_ns);
 /* Remembers what the host's files below hold that it has not touched so far, so that a later touch without new content
  * is not taken for a change. Call once, at the end of a run. */
 int changes_keep_seen(struct change_set *set, const struct changes_list *list);

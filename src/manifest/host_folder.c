@@ -130,11 +130,6 @@ int host_folder_stat(struct host_folder *folder, const char *path, struct stat *
 	return beneath_stat(folder->fd, path, ret_st);
 }
 
-static int64_t to_ns(struct timespec t)
-{
-	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
-}
-
 static int check_seen(const struct act *act, const struct host_folder_seen *seen)
 {
 	struct stat st;
@@ -143,8 +138,8 @@ static int check_seen(const struct act *act, const struct host_folder_seen *seen
 		return 0;
 	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (st.st_size != seen->size || to_ns(st.st_mtim) != seen->mtime_ns ||
-		(seen->ctime_ns != 0 && to_ns(st.st_ctim) != seen->ctime_ns))
+	if (st.st_size != seen->size || clock_ns(st.st_mtim) != seen->mtime_ns ||
+		(seen->ctime_ns != 0 && clock_ns(st.st_ctim) != seen->ctime_ns))
 		return -EAGAIN;
 	return 0;
 }

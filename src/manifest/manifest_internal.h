@@ -48,9 +48,9 @@ void scan_note_unread(struct scan *scan, const char *path, int r);
 void scan_note_unseen(struct scan *scan, const char *path, int r);
 bool scan_is_gone(
 	int r); /* what was listed is not there any more as what it was; any other error says nothing */
-/* Whether a folder below may not be the one that the sandbox saw. merged: the upper's folder over it, NULL where it does not
+/* Whether a folder below may not be the one that the sandbox saw. merged: the sandbox's own over it, NULL where it does not
  * show through that. */
-bool scan_is_unseen(const struct scan *scan, int lfd, const struct upper_entry *merged);
+bool scan_is_unseen(const struct scan *scan, int lfd, const struct stack_folder *merged);
 /* Reads all names of a folder but "." and "..", then calls on_name for each until one fails. */
 int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void *data);
 
@@ -77,9 +77,10 @@ struct scan_entry {
 /* Notes that what is below at an entry (or at `below` under it) does not show there any more. */
 void scan_entry_hide(
 	struct scan *scan, const struct scan_entry *e, const char *below, unsigned flags);
-/* Where below a redirect leads after the renames that were applied: *ret NULL where it leads to nothing that is there. */
-int scan_entry_follow(
-	struct scan *scan, const struct scan_frame *f, const char *redirect, char **ret);
+/* Where below a redirect leads after the renames that were applied: *ret NULL where nothing of that type (S_IFREG, S_IFDIR)
+ * is there. */
+int scan_entry_follow(struct scan *scan, const struct scan_frame *f, const char *redirect,
+	mode_t type, char **ret);
 /* What differs beside the content: sets flags, and says whether anything does. */
 bool scan_entry_differs(struct scan *scan, struct change *c);
 /* Lists what became of a name that is no folder above. */

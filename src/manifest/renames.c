@@ -22,8 +22,10 @@ void renames_free(struct renames *renames)
 {
 	while (renames && renames->n > 0)
 		renames_drop_last(renames);
-	if (renames)
+	if (renames) {
 		free(renames->items);
+		moves_free(renames->moves);
+	}
 	free(renames);
 }
 

@@ -12,6 +12,7 @@
 #include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
 #include "util/clock.h"
+#include "util/folder_id.h"
 #include "util/mem.h"
 
 #define DEPTH_MAX   300          /* folders within folders; each holds two descriptors */
@@ -98,25 +99,35 @@ int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void
 	return r;
 }
 
-/* A rename of a folder leaves the times of what is in it as they were. What was merged is known by its handle; what was hidden,
- * or was not there, by the folder's own time. */
-bool scan_is_unseen(const struct scan *scan, int lfd, const struct upper_entry *merged)
+/* The lowest of the sandbox's own folders was copied up from what lies below; those over it from one another. */
+static bool is_another(const struct scan *scan, int lfd, const struct stack_folder *over)
 {
 	unsigned char handle[UPPER_ORIGIN_MAX];
+	size_t len = upper_handle(lfd, "", handle);
+	struct upper_entry lowest;
+	bool differs;
+
+	if (len == 0 || over->n == 0 || scan->layer->is_copied)
+		return false;
+	if (upper_read_dir(over->parts[over->n - 1].fd, &lowest) < 0)
+		return true;
+	differs = lowest.origin_len > 0 &&
+	          (len != lowest.origin_len || memcmp(handle, lowest.origin, len) != 0);
+	upper_done(&lowest);
+	return differs;
+}
+
+/* A rename of a folder leaves the times of what is in it as they were. What was merged is known by its handle; what was hidden,
+ * or was not there, by the folder's own time. */
+bool scan_is_unseen(const struct scan *scan, int lfd, const struct stack_folder *merged)
+{
 	struct stat st;
-	size_t len;
 
 	if (scan->layer->n < 0)
 		return false; /* an image, or our own view of the host: nobody else changes it */
-	if (!merged)
-		return fstat(lfd, &st) < 0 ||
-		       st.st_ctim.tv_sec * CLOCK_NS_PER_S + st.st_ctim.tv_nsec >=
-		               scan->set->created_ns;
-	/* In a shared layer it names that one's folder. */
-	if (merged->origin_len == 0 || scan->stack.n != 1)
-		return false;
-	len = upper_handle(lfd, "", handle);
-	return len > 0 && (len != merged->origin_len || memcmp(handle, merged->origin, len) != 0);
+	if (merged)
+		return is_another(scan, lfd, merged);
+	return fstat(lfd, &st) < 0 || changes_is_since(scan->set, clock_ns(st.st_ctim));
 }
 
 static void visit_folder(
@@ -132,7 +143,7 @@ static void visit_folder(
 		.base = lfd < 0 ? NULL : base,
 		.merged = merged && lfd >= 0,
 		.is_unseen = f->is_unseen ||
-	                     (lfd >= 0 && scan_is_unseen(scan, lfd, merged ? &e->at.up : NULL)),
+	                     (lfd >= 0 && scan_is_unseen(scan, lfd, merged ? &e->at.folder : NULL)),
 		.depth = f->depth + 1};
 
 	if (child.is_unseen && place < scan->out->n_items) /* what it says of the folder itself */
@@ -269,6 +280,14 @@ static void scan_done(struct scan *scan)
 	scoped_close(&scan->lower_fd);
 }
 
+static bool top_is_another(const struct scan *scan)
+{
+	char now[FOLDER_ID_SIZE];
+
+	folder_id_of(scan->lower_fd, now);
+	return folder_id_differs(scan->layer->folder_id, now);
+}
+
 static int run(struct scan *scan, const char *below, struct err *err)
 {
 	const struct change_layer *l = scan->layer;
@@ -286,8 +305,12 @@ static int run(struct scan *scan, const char *below, struct err *err)
 		stack_folder_done(&top);
 		return err_set(err, r, "read '%s': %m", l->upper);
 	}
-	f = (struct scan_frame){
-		.up = &top, .lfd = scan->lower_fd, .path = "", .base = "", .merged = !top.opaque};
+	f = (struct scan_frame){.up = &top,
+		.lfd = scan->lower_fd,
+		.path = "",
+		.base = "",
+		.merged = !top.opaque,
+		.is_unseen = top_is_another(scan)};
 	/* Whether a folder is a new one or what it was depends on where the old one went. */
 	scan->only_moves = true;
 	visit(scan, &f, below);

@@ -21,13 +21,15 @@ void scan_entry_hide(
 		.flags = flags};
 }
 
-/* 1: something is there. 0: nothing. */
-static int is_below(const struct scan *scan, const char *path)
+/* 1: it is there. 0: it is not, or the host has put something else in its place. */
+static int is_below(const struct scan *scan, const char *path, mode_t type)
 {
 	struct stat st;
 	int r = beneath_stat(scan->lower_fd, path, &st);
 
-	return r == 0 ? 1 : scan_is_gone(r) ? 0 : r;
+	if (r < 0)
+		return scan_is_gone(r) ? 0 : r;
+	return (st.st_mode & S_IFMT) == type;
 }
 
 /* The path of before that a redirect means: where its name is relative, beside what the folder was. */
@@ -43,8 +45,8 @@ static char *find_before(const struct scan *scan, const struct scan_frame *f, co
 	return scan_join(folder, redirect);
 }
 
-int scan_entry_follow(
-	struct scan *scan, const struct scan_frame *f, const char *redirect, char **ret)
+int scan_entry_follow(struct scan *scan, const struct scan_frame *f, const char *redirect,
+	mode_t type, char **ret)
 {
 	scoped_mem char *before = find_before(scan, f, redirect), *now = NULL;
 	int r;
@@ -53,12 +55,12 @@ int scan_entry_follow(
 	if (!before)
 		return 0;
 	now = journal_now(scan->set->journal, scan->layer->n, before);
-	r = is_below(scan, now);
+	r = is_below(scan, now, type);
 	if (r > 0)
 		*ret = take(&now);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = is_below(scan, before); /* the host took it back */
+	r = is_below(scan, before, type); /* the host took it back */
 	if (r > 0)
 		*ret = take(&before);
 	return r < 0 ? r : 0;
@@ -88,8 +90,8 @@ static int find_data(
 	struct scan *scan, const struct scan_frame *f, const struct scan_entry *e, char **ret)
 {
 	if (e->at.up.redirect)
-		return scan_entry_follow(scan, f, e->at.up.redirect, ret);
-	*ret = f->merged ? mem_dup(e->base) : NULL;
+		return scan_entry_follow(scan, f, e->at.up.redirect, S_IFREG, ret);
+	*ret = f->merged && e->base && S_ISREG(e->low.st_mode) ? mem_dup(e->base) : NULL;
 	return 0;
 }
 

@@ -35,11 +35,11 @@ static int find_moved(struct scan *scan, const struct scan_frame *f, const struc
 
 	*ret = NULL;
 	if (e->at.up.redirect)
-		r = scan_entry_follow(scan, f, e->at.up.redirect, &moved);
+		r = scan_entry_follow(scan, f, e->at.up.redirect, S_IFDIR, &moved);
 	if (r < 0 || !moved)
 		return r;
 	r = beneath_stat(scan->lower_fd, moved, ret_st);
-	if (r == 0 && S_ISDIR(ret_st->st_mode))
+	if (r == 0)
 		*ret = take(&moved);
 	return scan_is_gone(r) ? 0 : r;
 }

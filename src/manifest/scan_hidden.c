@@ -145,6 +145,7 @@ static void join_rename(struct change *added, struct change *removed)
 {
 	added->kind = CHANGE_RENAMED;
 	added->before = removed->before;
+	added->flags |= removed->flags & CHANGE_UNSEEN;
 	removed->before = (struct change_side){0};
 	added->from = mem_dup(removed->from ? removed->from : removed->path);
 	removed->kind = CHANGE_NONE;

@@ -11,11 +11,6 @@
 #include "util/clock.h"
 #include "util/scoped.h"
 
-static int64_t to_ns(struct timespec t)
-{
-	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
-}
-
 static void take_stat(const struct scan *scan, const struct scan_file *file, const struct stat *st,
 	struct change_side *side)
 {
@@ -26,8 +21,8 @@ static void take_stat(const struct scan *scan, const struct scan_file *file, con
 	side->gid = file->layer ? stack_id(l, file->layer, &l->gid_map, st->st_gid) : st->st_gid;
 	side->size = st->st_size;
 	side->has_other_names = st->st_nlink > 1;
-	side->mtime_ns = to_ns(st->st_mtim);
-	side->ctime_ns = to_ns(st->st_ctim);
+	side->mtime_ns = clock_ns(st->st_mtim);
+	side->ctime_ns = clock_ns(st->st_ctim);
 }
 
 static int read_open(struct scan *scan, int fd, bool hash, struct change_side *side)

@@ -38,7 +38,7 @@ static int64_t now_ns(void)
 	struct timespec t;
 
 	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+	return clock_ns(t);
 }
 
 bool snapshot_is_racy(int64_t ctime_ns, int64_t seen_ns)

@@ -250,9 +250,8 @@ enum resolve_sight resolve_look(
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return RESOLVE_ABSENT;
 	clock_gettime(CLOCK_REALTIME, &now);
-	since = now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec - (clock_mono_ns() - since_mono_ns);
+	since = clock_ns(now) - (clock_mono_ns() - since_mono_ns);
 	if (!sure)
 		since -= COARSE_NS;
-	return st.st_ctim.tv_sec * CLOCK_NS_PER_S + st.st_ctim.tv_nsec >= since ? RESOLVE_NEWER
-	                                                                        : RESOLVE_OLDER;
+	return clock_ns(st.st_ctim) >= since ? RESOLVE_NEWER : RESOLVE_OLDER;
 }

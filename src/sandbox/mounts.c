@@ -23,6 +23,15 @@
 
 #define NAME_LEN 16
 
+/* One that goes on is about the folder that was first mounted, whatever stands in its place now. */
+static void take_id(struct mounts_entry *entry)
+{
+	if (entry->spec->folder_id)
+		(void)snprintf(entry->folder_id, FOLDER_ID_SIZE, "%s", entry->spec->folder_id);
+	else
+		folder_id_at(entry->spec->host, entry->folder_id);
+}
+
 static int plan_entry(
 	struct mounts_entry *entry, const struct spec_mount *spec, uint32_t base, struct err *err)
 {
@@ -44,6 +53,8 @@ static int plan_entry(
 	entry->mode = st.st_mode & 0777;
 	entry->uid = st.st_uid;
 	entry->gid = st.st_gid;
+	if (entry->how == SPEC_MOUNT_COW)
+		take_id(entry);
 	if (entry->how == SPEC_MOUNT_RW) {
 		idmap_owner_only(&entry->uids, st.st_uid, base);
 		idmap_owner_only(&entry->gids, st.st_gid, base);
@@ -287,6 +298,9 @@ static void write_entry(
 	jsonw_object(j);
 	jsonw_kint(j, "n", entry->cow);
 	write_place(j, entry);
+	jsonw_ktext(j, "folder_id", entry->folder_id);
+	if (entry->copy)
+		jsonw_kbool(j, "copied", true);
 	jsonw_ktext(j, "upper", upper);
 	lowers_write(lowers, entry->spec->guest, j);
 	if (entry->spec->profile)
@@ -315,5 +329,18 @@ void mounts_write_rw(const struct mounts *mounts, struct jsonw *j)
 		write_place(j, entry);
 		jsonw_ktext(j, "before", before);
 		jsonw_object_end(j);
+	}
+}
+
+void mounts_keep_ids(const struct mounts *mounts, struct spec *spec)
+{
+	for (size_t i = 0; i < mounts->n; i++) {
+		const struct mounts_entry *entry = &mounts->entries[i];
+		struct spec_mount *mount = &spec->mounts[entry->number];
+
+		if (entry->how != SPEC_MOUNT_COW)
+			continue;
+		free(mount->folder_id);
+		mount->folder_id = mem_dup(entry->folder_id);
 	}
 }

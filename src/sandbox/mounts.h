@@ -14,6 +14,7 @@
 #include "sandbox/quota.h"
 #include "spec/spec.h"
 #include "util/err.h"
+#include "util/folder_id.h"
 #include "util/jsonw.h"
 
 /* Name of the snapshot of what an rw mount was, in the change set; by its number in the spec. */
@@ -29,6 +30,7 @@ struct mounts_entry {
 	int cow; /* counts the cow mounts in the order they were asked for; -1 for others */
 	struct idmap uids, gids;
 	struct hide_list hide;
+	char folder_id[FOLDER_ID_SIZE]; /* of a cow source: what its changes are about */
 	char *copy; /* what is mounted in the source's place; NULL: the source */
 	int fd;
 };
@@ -62,5 +64,7 @@ void mounts_write_changes(
 	const struct mounts *mounts, const struct lowers *lowers, struct jsonw *j);
 /* And for each rw mount. */
 void mounts_write_rw(const struct mounts *mounts, struct jsonw *j);
+/* Puts into spec which folders the cow mounts are about, for a sandbox that goes on from this one. */
+void mounts_keep_ids(const struct mounts *mounts, struct spec *spec);
 
 #endif

@@ -353,7 +353,7 @@ static int64_t now_ns(void)
 
 	/* Not the coarse one: file times may be finer, and a file written a moment before would seem later. */
 	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+	return clock_ns(t);
 }
 
 static int create(struct sandbox *s, const struct sandbox_config *config, struct err *err)
@@ -436,9 +436,10 @@ int sandbox_keep_range(struct sandbox *s)
 	return idrange_keep(&s->range, s->id);
 }
 
-int64_t sandbox_created_ns(const struct sandbox *s)
+void sandbox_keep_begin(const struct sandbox *s, struct spec *spec)
 {
-	return s->created_ns;
+	spec->since_ns = s->created_ns;
+	mounts_keep_ids(&s->mounts, spec);
 }
 
 void sandbox_clean_running(const char *id)

@@ -52,8 +52,9 @@ int sandbox_create(
 void sandbox_kill(struct sandbox *sandbox);
 /* Before it is freed: its id range stays its own. -errno where that cannot be written. */
 int sandbox_keep_range(struct sandbox *sandbox);
-/* Wall clock: what was changed in a host folder since then, the host changed. */
-int64_t sandbox_created_ns(const struct sandbox *sandbox);
+/* Puts into the spec it was made from what one that goes on from it has to know: since when a change in a host folder
+ * is the host's, and which folders those were. */
+void sandbox_keep_begin(const struct sandbox *sandbox, struct spec *spec);
 /* Kills what runs, unmounts, removes cgroups. Nothing of it lives after that. Safe twice. */
 void sandbox_destroy(struct sandbox *sandbox, bool keep_layer);
 /* Destroys first where that was not done. Removes the root's layer unless keep_layer was given, and lets go of

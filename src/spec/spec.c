@@ -43,6 +43,7 @@ void spec_free(struct spec *spec)
 	for (size_t i = 0; i < spec->n_mounts; i++) {
 		free(spec->mounts[i].host);
 		free(spec->mounts[i].guest);
+		free(spec->mounts[i].folder_id);
 	}
 	free(spec->mounts);
 	free(spec->image);

@@ -27,6 +27,7 @@ struct spec_mount {
 	enum spec_mount_mode mode;
 	bool internal; /* ours (a PATH folder), not asked for by name */
 	bool profile; /* an agent's own folder: what changes in it is counted, not listed, and never applied */
+	char *folder_id; /* util/folder_id.h: of what was first mounted cow there; NULL: of what is there now */
 };
 
 #define SPEC_LOWERS_MAX    1024

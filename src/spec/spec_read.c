@@ -8,7 +8,7 @@
 #define LABELS_MAX 64
 
 struct mount_text {
-	char *host, *guest, *mode;
+	char *host, *guest, *mode, *folder_id;
 	bool internal, profile;
 };
 
@@ -18,6 +18,7 @@ static const struct spec_json_key mount_keys[] = {
 	{"mode", SPEC_JSON_TEXT, offsetof(struct mount_text, mode)},
 	{"internal", SPEC_JSON_BOOL, offsetof(struct mount_text, internal)},
 	{"profile", SPEC_JSON_BOOL, offsetof(struct mount_text, profile)},
+	{"folder_id", SPEC_JSON_TEXT, offsetof(struct mount_text, folder_id)},
 	{NULL},
 };
 
@@ -26,6 +27,7 @@ static void mount_text_done(struct mount_text *m)
 	free(m->host);
 	free(m->guest);
 	free(m->mode);
+	free(m->folder_id);
 }
 
 static int read_mount(struct spec *spec, const json_t *v, struct err *err)
@@ -44,6 +46,7 @@ static int read_mount(struct spec *spec, const json_t *v, struct err *err)
 		return r;
 	spec_add_mount(spec, m.host, m.guest, mode, m.internal);
 	spec->mounts[spec->n_mounts - 1].profile = m.profile;
+	spec->mounts[spec->n_mounts - 1].folder_id = take(&m.folder_id);
 	return 0;
 }
 

@@ -19,6 +19,7 @@ static void write_mounts(struct jsonw *j, const struct spec *spec)
 			jsonw_kbool(j, "internal", true);
 		if (m->profile)
 			jsonw_kbool(j, "profile", true);
+		spec_json_write_given(j, "folder_id", m->folder_id);
 		jsonw_object_end(j);
 	}
 	jsonw_array_end(j);

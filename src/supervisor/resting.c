@@ -99,7 +99,7 @@ int resting_enter(struct supervisor *sup, bool is_over, struct err *err)
 	int64_t start_ns = sandbox_start_ns(sup->sandbox);
 	int r;
 
-	sup->spec->since_ns = sandbox_created_ns(sup->sandbox);
+	sandbox_keep_begin(sup->sandbox, sup->spec);
 	recorder_flush(sup->recorder, true);
 	r = close_sandbox(sup, !is_over, err);
 	if (r < 0)

@@ -13,7 +13,7 @@ int64_t clock_mono_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+	return clock_ns(t);
 }
 
 int64_t clock_wall_ms(void)

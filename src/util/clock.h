@@ -4,11 +4,18 @@
 #define UTIL_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "util/str.h"
 
 #define CLOCK_NS_PER_MS 1000000LL
 #define CLOCK_NS_PER_S  1000000000LL
+
+/* What the kernel gives, as one number. */
+static inline int64_t clock_ns(struct timespec t)
+{
+	return t.tv_sec * CLOCK_NS_PER_S + t.tv_nsec;
+}
 
 int64_t clock_mono_ns(void); /* CLOCK_MONOTONIC, the clock of the kernel half */
 int64_t clock_wall_ms(void); /* since 1970, UTC */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the host moved meanwhile, what was applied before, and names like our own: apply takes nothing away that the sandbox never saw."""
+import os
 import shutil
 import signal
 import subprocess
@@ -125,3 +126,117 @@ def test_what_the_host_removed_is_not_made_again_after_a_part(cloche, host):
 	assert cloche.call('apply', box, 'a', cwd=host).code == 0
 	refused(cloche, box, 'b')
 	assert not (host / 'b').exists()
+
+
+def swap(host, other):
+	"""Other content under the same names, in files that are older than the sandbox."""
+	host.rename(host.with_name('away'))
+	other.rename(host)
+
+
+def mount_over(host, other):
+	subprocess.run(['mount', '--bind', other, host], check=True)
+
+
+@pytest.fixture
+def twin(host, tmp_path):
+	"""A folder with the names of the host's and other content."""
+	folder = tmp_path / 'twin'
+	shutil.copytree(host, folder)
+	for path in folder.rglob('*'):
+		if path.is_file():
+			path.write_text('theirs\n')
+	time.sleep(0.05)
+	yield folder
+	subprocess.run(['umount', '-q', host], check=False) # where something was mounted
+
+
+@pytest.mark.parametrize('put', [swap, mount_over])
+def test_another_folder_stands_where_it_was_mounted(cloche, host, twin, put):
+	box = run(cloche, host, 'rm a; echo new >b; rm d/x; mv d/y y; echo n >n')
+	put(host, twin)
+	refused(cloche, box, 'a', 'b', 'd/x', 'y')
+	assert tree(host) == {name: 'theirs\n' for name in ('a', 'b', 'd/x', 'd/y')} | {'n': 'n\n'}
+	done = cloche.call('apply', '--force', box)
+	assert done.code == 0 and tree(host) == {'b': 'new\n', 'y': 'theirs\n', 'n': 'n\n'}, done
+
+
+def test_a_copy_in_its_place_is_known_by_content(cloche, host):
+	box = run(cloche, host, 'rm a; echo new >b; mv d/y y')
+	shutil.copytree(host, host.with_name('copy'))
+	swap(host, host.with_name('copy'))
+	done = cloche.call('apply', box)
+	assert done.code == 0 and tree(host) == {'b': 'new\n', 'y': 'two\n', 'd/x': 'one\n'}, done
+
+
+def fork(cloche, host, script, later):
+	"""The change set of a fork over what its parent did by script."""
+	box = cloche.create('-m', f'{host}:/w:cow')
+	assert box.sh('cd /w; ' + script).code == 0
+	assert cloche.call('suspend', box.id).code == 0
+	later()
+	done = cloche.call('fork', box.id)
+	assert done.code == 0, done
+	for args in (('rm', done.out.strip()), ('rm', '--record', box.id)):
+		assert cloche.call(*args).code == 0
+	return done.out.strip()
+
+
+@pytest.mark.parametrize('script, paths', [('rm d/x; echo mine >d/y', ['d/x', 'd/y']), ('mv d e; rm e/x; echo mine >e/y', ['e', 'd/x', 'e/y'])])
+@pytest.mark.parametrize('when', ['before', 'after'])
+def test_a_fork_knows_the_folders_of_its_parent(own_cloche, host, twin, script, paths, when):
+	def move():
+		(host / 'd').rename(host / 'old')
+		(twin / 'd').rename(host / 'd')
+
+	box = fork(own_cloche, host, script, move if when == 'before' else lambda: None)
+	if when == 'after':
+		move()
+	refused(own_cloche, box, *paths)
+	assert (host / 'd/x').read_text() == (host / 'd/y').read_text() == 'theirs\n'
+
+
+def test_a_fork_knows_the_folder_that_was_mounted(own_cloche, host, twin):
+	box = fork(own_cloche, host, 'rm a; echo mine >b', lambda: swap(host, twin))
+	refused(own_cloche, box, 'a', 'b')
+	assert (host / 'a').read_text() == (host / 'b').read_text() == 'theirs\n'
+
+
+def test_a_fork_whose_parent_moved_and_changed_is_applied(own_cloche, host):
+	box = fork(own_cloche, host, 'rm d/x; echo mine >d/y; mkdir n; echo n >n/n; mv d e', lambda: None)
+	done = own_cloche.call('apply', box)
+	assert done.code == 0 and tree(host) == {'a': 'a\n', 'b': 'b\n', 'e/y': 'mine\n', 'n/n': 'n\n'}, done
+
+
+@pytest.mark.parametrize('place', ['ln -s b a', 'mkdir a; echo i >a/i'])
+def test_what_took_the_place_of_a_forks_data(own_cloche, host, place):
+	"""Once applied nothing of it is left to do, though the data of b is not where it was any more."""
+	box = fork(own_cloche, host, 'mv a b; ' + place, lambda: None)
+	assert own_cloche.call('apply', box).code == 0
+	assert (host / 'b').read_text() == 'a\n'
+	assert own_cloche.call('apply', box).out == 'nothing to apply\n'
+
+
+@pytest.mark.parametrize('make', [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to('b')])
+def test_something_else_where_the_data_of_a_renamed_file_was(cloche, host, make):
+	box = run(cloche, host, 'mv a g; echo new >b')
+	(host / 'a').unlink()
+	make(host / 'a')
+	done = cloche.call('apply', box)
+	assert done.code == 1 and 'applied  b\n' in done.out and 'refused  g  (its data was below and is gone)\n' in done.out, done
+
+
+def test_a_path_in_a_folder_takes_no_file_away_that_the_host_changed(cloche, host):
+	box = run(cloche, host, 'rm b; mkdir b; echo new >b/n')
+	(host / 'b').write_text('precious\n')
+	done = cloche.call('apply', box, 'b/n', cwd=host)
+	assert done.code == 1 and 'refused  b/n  (something else is there on the host)\n' in done.out, done
+	assert (host / 'b').read_text() == 'precious\n'
+
+
+def test_a_path_in_a_folder_takes_nothing_away_that_has_to_be_named(cloche, host):
+	file = host / '.pre-commit-config.yaml' # which git hooks read
+	file.write_text('x\n')
+	box = run(cloche, host, f'rm {file.name}; mkdir {file.name}; echo new >{file.name}/n')
+	cloche.call('apply', box)
+	assert file.read_text() == 'x\n'

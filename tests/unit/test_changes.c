@@ -31,10 +31,33 @@ static void test_lists(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* Filesystems keep file times by nanoseconds, tens of milliseconds or seconds, rounded down. */
+static void test_since(void **state)
+{
+	const struct change_set set = {.created_ns = 1700000100123456789};
+	static const struct {
+		int64_t ctime_ns;
+		bool is_since;
+	} cases[] = {
+		{1700000100123456789, true},
+		{1700000100123456788, false},
+		{1700000100120000000, true},
+		{1700000100110000000, false},
+		{1700000100000000000, true},
+		{1700000099000000000, true},
+		{1700000098000000000, false},
+		{1700000098123456789, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(changes_is_since(&set, cases[i].ctime_ns), cases[i].is_since);
+}
+
 static int run(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
