@@ -223,7 +223,7 @@ def test_something_else_where_the_data_of_a_renamed_file_was(cloche, host, make)
 	(host / 'a').unlink()
 	make(host / 'a')
 	done = cloche.call('apply', box)
-	assert done.code == 1 and 'applied  b\n' in done.out and 'refused  g  (its data was below and is gone)\n' in done.out, done
+	assert done.code == 1 and 'applied  M b\n' in done.out and 'refused  g  (its data was below and is gone)\n' in done.out, done
 
 
 def test_a_path_in_a_folder_takes_no_file_away_that_the_host_changed(cloche, host):
