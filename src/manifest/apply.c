@@ -90,7 +90,31 @@ static size_t left_with(const struct change *c, enum apply_result result, const 
 	return strncmp(shown, c->path, c->skipped_len) == 0 ? c->skipped_len : 0;
 }
 
-/* Quiet folders are only mentioned where they failed. */
+static bool is_done(const struct apply_item *item)
+{
+	return item->result == APPLY_DONE || item->result == APPLY_LESS;
+}
+
+/* A new folder goes without saying where something came into it. */
+static void find_bare(struct apply *a)
+{
+	const char *next =
+		""; /* what was done behind it in the list, which has what is in a folder behind that */
+
+	for (size_t i = a->changes->n_items; i > 0; i--) {
+		const struct change *c = &a->changes->items[i - 1];
+		struct apply_item *item = &a->items[i - 1];
+
+		if (!is_done(item))
+			continue;
+		item->is_bare = (c->flags & CHANGE_QUIET) && apply_work_is_new_folder(c) &&
+		                !path_is_beneath(slice_of(next), slice_of(c->path));
+		if (item->is_bare || !(c->flags & CHANGE_QUIET))
+			next = c->path;
+	}
+}
+
+/* Quiet folders are only mentioned where they failed, or are all that was done. */
 static void report_items(const struct apply *a, struct apply_report *report)
 {
 	for (size_t i = 0; i < a->changes->n_items; i++) {
@@ -102,7 +126,7 @@ static void report_items(const struct apply *a, struct apply_report *report)
 			apply_work_set_result(item, APPLY_REFUSED, mem_dup("not reached"));
 		if (item->result == APPLY_NOT_NAMED)
 			continue;
-		if ((c->flags & CHANGE_QUIET) && item->result != APPLY_REFUSED)
+		if ((c->flags & CHANGE_QUIET) && item->result != APPLY_REFUSED && !item->is_bare)
 			continue;
 		report->counts[item->result]++;
 		note = add_note(report, item->result, changes_shown_path(c), take(&item->text));
@@ -240,6 +264,7 @@ static int apply_run(struct apply *a, struct apply_report *report, struct err *e
 	if (kept == 0 && r == 0)
 		kept = journal_add_tidy(a->set->journal, a->layer->n);
 	report_paths(a, report);
+	find_bare(a);
 	report_items(a, report);
 	if (r == 0)
 		r = kept;

@@ -10,7 +10,8 @@ struct apply_item {
 	enum apply_result result;
 	char *text;
 	bool must_stay; /* what the host has there is not to be touched, also where it is not named but in the way */
-	int data_fd; /* the data of a file that lay below at another place; -1 */
+	bool is_bare; /* a folder that was made, and nothing of what goes into it */
+	int data_fd;  /* the data of a file that lay below at another place; -1 */
 };
 
 /* One item a change. */

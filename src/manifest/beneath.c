@@ -29,19 +29,16 @@ static int open_at(int dirfd, const char *path, int flags, bool is_across)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int beneath_open(int dirfd, const char *path, int flags)
-{
-	return open_at(dirfd, path, flags, false);
-}
-
-static int open_folder(int root_fd, const char *path, bool is_across)
+static int open_far(int root_fd, const char *path, int flags, bool is_across)
 {
 	scoped_fd int at = -1;
 
 	while (strlen(path) > PATH_STEP) {
 		const char *end = memrchr(path, '/', PATH_STEP);
-		scoped_mem char *step = mem_copy(path, (size_t)(end - path));
-		int next = open_at(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY, is_across);
+		scoped_mem char *step = end ? mem_copy(path, (size_t)(end - path)) : NULL;
+		int next =
+			step ? open_at(at < 0 ? root_fd : at, step, O_PATH | O_DIRECTORY, is_across)
+			     : -ENAMETOOLONG;
 
 		if (next < 0)
 			return next;
@@ -49,8 +46,17 @@ static int open_folder(int root_fd, const char *path, bool is_across)
 		at = next;
 		path = end + 1;
 	}
-	return open_at(
-		at < 0 ? root_fd : at, *path ? path : ".", O_RDONLY | O_DIRECTORY, is_across);
+	return open_at(at < 0 ? root_fd : at, path, flags, is_across);
+}
+
+int beneath_open(int dirfd, const char *path, int flags)
+{
+	return open_far(dirfd, path, flags, false);
+}
+
+static int open_folder(int root_fd, const char *path, bool is_across)
+{
+	return open_far(root_fd, *path ? path : ".", O_RDONLY | O_DIRECTORY, is_across);
 }
 
 int beneath_open_folder(int root_fd, const char *path)

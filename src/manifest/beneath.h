@@ -5,9 +5,10 @@
 
 #include <sys/stat.h>
 
-/* openat2; -EXDEV, -ELOOP where the way leads out or over a link. Close-on-exec. */
+/* openat2; -EXDEV, -ELOOP where the way leads out or over a link. In steps where the path is longer than the kernel
+ * takes. Close-on-exec. */
 int beneath_open(int dirfd, const char *path, int flags);
-/* A folder to list, "" for dirfd itself; in steps where the path is longer than the kernel takes. */
+/* A folder to list, "" for dirfd itself. */
 int beneath_open_folder(int root_fd, const char *path);
 /* The same, also beyond mounts. */
 int beneath_open_across(int root_fd, const char *path);

@@ -262,17 +262,17 @@ def test_a_full_disk(cloche, project, tmp_path):
 	subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=300k', 'tmpfs', small], check=True)
 	try:
 		make_part(small / 'p')
-		run = cloche.sh(EDITS + 'head -c 1000000 /dev/urandom > big; echo z > z', options=('-w', str(small), '-m', f'{small}:{small}:cow'))
+		run = cloche.sh(EDITS + 'mkdir big; head -c 1000000 /dev/urandom > big/f; echo z > z', options=('-w', str(small), '-m', f'{small}:{small}:cow'))
 		if 'ids cannot be mapped' in run.err:
 			pytest.skip('no id-mapped tmpfs before Linux 6.3')
 		assert run.code == 0, run
 		done = cloche.call('apply', run.record.id)
-		assert done.code == 125 and 'refused  big  (No space left on device)\n' in done.out and 'refused  z  (not reached)' in done.out, done
+		assert done.code == 125 and 'applied  A big\n' in done.out and 'refused  big/f  (No space left on device)\n' in done.out and 'refused  z  (not reached)' in done.out, done
 		assert f"the disk of '{small}' is full: make room there and call it again" in done.err, done
-		assert not (small / 'big').exists() and ours(snapshot(small)) == []
+		assert list((small / 'big').iterdir()) == [] and ours(snapshot(small)) == []
 		subprocess.run(['mount', '-o', 'remount,size=4m', small], check=True)
 		assert cloche.call('apply', run.record.id).code == 0
-		assert (small / 'big').stat().st_size == 1000000 and (small / 'z').read_text() == 'z\n'
+		assert (small / 'big' / 'f').stat().st_size == 1000000 and (small / 'z').read_text() == 'z\n'
 	finally:
 		subprocess.run(['umount', '-l', small], check=True)
 
@@ -286,6 +286,33 @@ def test_a_full_disk_of_the_state_is_not_told_as_the_folders(cloche, project, ca
 		cloche.program, 'apply', run.record.id], cwd=project, env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
 	assert done.returncode == 125 and done.stderr.startswith(f"cloche: apply: the disk of '{changes}' is full: make room there"), done
 	assert cloche.call('apply', run.record.id).code == 0
+
+
+def test_folders_in_folders_as_deep_as_their_names_are_long(cloche, project):
+	"""Past what the kernel takes as one path, new and in what was there."""
+	os.makedirs(project / '/'.join(['h' * 200] * 15))
+	run = cloche.py(f'''
+import os
+for name, was in (('n' * 200, 0), ('h' * 200, 15)):
+	os.chdir({str(project)!r})
+	for i in range(280):
+		if i >= was: os.mkdir(name)
+		os.chdir(name)
+	open('f', 'w').write('deep')
+''', options=('--no-trace', '-w', str(project)))
+	assert run.code == 0, run
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 0 and done.out.endswith('\n2 applied\n') and done.err == '', done
+	for name in 'nh':
+		fd = os.open(project, os.O_RDONLY)
+		for _ in range(280):
+			below = os.open(name * 200, os.O_RDONLY, dir_fd=fd)
+			os.close(fd)
+			fd = below
+		with open(os.open('f', os.O_RDONLY, dir_fd=fd)) as file:
+			assert file.read() == 'deep'
+		os.close(fd)
+	subprocess.run(['rm', '-rf', project / ('n' * 200), project / ('h' * 200)], check=True)
 
 
 def test_holes_attributes_hard_links_and_long_names(cloche, project):

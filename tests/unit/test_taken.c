@@ -60,7 +60,8 @@ static const struct taken_case cases[] = {
 		".vscode",
 		":", ".", false, false,
 		"left .envrc: the host would run it (shell set-up): name it to take it over\n"
-		"done .github\nleft .husky/h: the host would run it (git hook): name it to take it "
+		"done .github\ndone .husky\nleft .husky/h: the host would run it (git hook): name "
+		"it to take it "
 		"over\n"
 		"left .vscode: the host would run it (editor task): name it to take it over\ndone "
 		"tools\n",
