@@ -185,6 +185,28 @@ static int make_mount_point(const char *path, bool is_folder)
 	return r;
 }
 
+static int attach_failed(const struct boot_mount *m, int r, struct err *err)
+{
+	if (r == -EROFS)
+		return err_set(err, r,
+			"mount at '%s': nothing is there to mount it on, and what is mounted "
+			"around it is read-only: make it there first",
+			m->guest);
+	if (r == -EACCES)
+		return err_set(err, r,
+			"mount at '%s': nothing is there to mount it on, and root inside may not "
+			"make it in what is mounted around it: make it there first",
+			m->guest);
+	if (r == -ENOTDIR || r == -EINVAL || r == -EISDIR)
+		return err_set(err, r,
+			m->is_folder ? "mount at '%s': a file is there or on the way, and what is "
+				       "mounted is a folder"
+				     : "mount at '%s': a folder is there, or a file on the way, "
+				       "and what is mounted is a file",
+			m->guest);
+	return err_set(err, r, "mount at '%s': %m", m->guest);
+}
+
 static int attach_mounts(const struct boot *boot, const int *fds, struct err *err)
 {
 	for (size_t i = 0; i < boot->n_mounts; i++) {
@@ -194,7 +216,7 @@ static int attach_mounts(const struct boot *boot, const int *fds, struct err *er
 		if (r == 0)
 			r = kmount_attach(fds[i], AT_FDCWD, m->guest);
 		if (r < 0)
-			return err_set(err, r, "mount at '%s': %m", m->guest);
+			return attach_failed(m, r, err);
 	}
 	return 0;
 }

@@ -97,6 +97,23 @@ def test_one_mount_in_another(cloche, tmp_path):
 	assert {event['path'] for event in run.record.events('mount.create')} == {'/p/in/w', '/p/out'}
 
 
+def test_places_where_nothing_can_be_mounted(cloche, tmp_path):
+	for name in ('outer/other', 'inner'):
+		(tmp_path / name).mkdir(parents=True)
+	(tmp_path / 'outer' / 'f').write_text('f')
+	for path in (tmp_path / 'outer', tmp_path / 'outer' / 'f'):
+		os.chown(path, 1234, 1234)
+	nothing = 'nothing is there to mount it on, and'
+	for mode, source, at, says in (('cow', 'inner', 'f', 'a file is there or on the way, and what is mounted is a folder'),
+			('cow', 'inner', 'f/x', 'a file is there or on the way, and what is mounted is a folder'),
+			('cow', 'outer/f', 'other', 'a folder is there, or a file on the way, and what is mounted is a file'),
+			('ro', 'inner', 'new', f'{nothing} what is mounted around it is read-only: make it there first'),
+			('rw', 'inner', 'other/new', f'{nothing} root inside may not make it in what is mounted around it: make it there first')):
+		kind = 'ro' if source == 'outer/f' else 'cow'
+		done = cloche.run('/bin/true', options=('-m', f'{tmp_path}/outer:/p:{mode}', '-m', f'{tmp_path / source}:/p/{at}:{kind}'))
+		assert (done.code, done.err) == (125, f"cloche: run: mount at '/p/{at}': {says}\n"), (at, done)
+
+
 def test_a_source_named_by_a_link_and_one_that_goes(cloche, tmp_path):
 	(tmp_path / 'real').mkdir()
 	(tmp_path / 'real' / 'f').write_text('real')
