@@ -13,6 +13,7 @@
 #include "manifest/manifest_internal.h"
 #include "manifest/stack.h"
 #include "util/fdio.h"
+#include "util/log.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 
@@ -321,8 +322,12 @@ static int on_moved_name(void *data, const char *name)
 
 static int add_moved(const struct moved *m)
 {
-	return m->depth > DEPTH_MAX ? -ENAMETOOLONG
-	                            : scan_each_name(m->dirfd, on_moved_name, (void *)m);
+	if (m->depth <= DEPTH_MAX)
+		return scan_each_name(m->dirfd, on_moved_name, (void *)m);
+	str_puts(m->out, "# not in this patch, more than 300 folders deep: ");
+	log_add_escaped(m->out, slice_of(m->to));
+	str_putc(m->out, '\n');
+	return 0;
 }
 
 static int add_moved_folder(const struct patch *patch, const struct change *c, struct str *out)

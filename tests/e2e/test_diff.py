@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -173,6 +174,15 @@ def test_folders_that_are_too_deep_are_said_to_be_missing(cloche, tree):
 		done = cloche.call(verb, run.record.id)
 		assert done.code == code and 'not all could be read' in done.err, done
 	assert 'not all could be read' in cloche.call('changes', run.record.id).out
+
+
+def test_what_lies_too_deep_in_a_renamed_folder_is_said_to_be_missing(cloche, tree):
+	os.makedirs(tree / ('t' + '/d' * 305))
+	for folder in ('t' + '/d' * 300, 't' + '/d' * 301, 't'):
+		(tree / folder / 'f').write_text('f')
+	done = cloche.call('diff', edited(cloche, tree, 'mv t u'))
+	assert done.code == 0 and set(re.findall('^diff --git a/(.*) b/.*', done.out, re.M)) == {'t' + '/d' * 300 + '/f', 't/f'}, done
+	assert re.findall('^# .*', done.out, re.M) == ['# not in this patch, more than 300 folders deep: u' + '/d' * 301], done
 
 
 def test_a_sandbox_that_runs(cloche, tree):
