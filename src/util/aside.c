@@ -20,9 +20,10 @@ static int make_trash(const char *trash)
 	return mkdir(trash, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* By a folder that is not empty, or by what is none. */
 static bool is_taken(int r)
 {
-	return r == -EEXIST || r == -ENOTEMPTY;
+	return r == -EEXIST || r == -ENOTEMPTY || r == -ENOTDIR || r == -EISDIR;
 }
 
 int aside_move(const char *trash, const char *dir, const char *name, char **ret_path)

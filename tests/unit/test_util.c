@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "util/aside.h"
 #include "util/clock.h"
 #include "util/der.h"
 #include "util/digest.h"
@@ -19,6 +20,7 @@
 #include "util/id.h"
 #include "util/log.h"
 #include "util/map.h"
+#include "util/mem.h"
 #include "util/path.h"
 #include "util/utf8.h"
 
@@ -30,6 +32,24 @@ static void test_err(void **state)
 	assert_int_equal(r, -ENOENT);
 	assert_int_equal(err_wrap(&err, r, "start"), -ENOENT);
 	assert_string_equal(err.msg, "start: open 'a': No such file or directory");
+}
+
+static void test_aside(void **state)
+{
+	char dir[] = "/tmp/cloche-aside-XXXXXX";
+	scoped_mem char *trash = NULL, *folder = NULL, *taken = NULL, *path = NULL, *want = NULL;
+
+	assert_non_null(mkdtemp(dir));
+	trash = mem_printf("%s/trash", dir);
+	folder = mem_printf("%s/folder", dir);
+	taken = mem_printf("%s/x", trash);
+	want = mem_printf("%s/x.1", trash);
+	assert_int_equal(path_make_all(trash, 0700) | mkdir(folder, 0700), 0);
+	assert_int_equal(close(open(taken, O_WRONLY | O_CREAT, 0600)), 0);
+	assert_int_equal(aside_move(trash, folder, "x", &path), 0);
+	assert_string_equal(path, want);
+	assert_int_equal(aside_empty(trash), 0);
+	assert_int_equal(path_remove_all(AT_FDCWD, dir), 0);
 }
 
 static void test_utf8(void **state)
@@ -261,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_der),
 		cmocka_unit_test(test_err),
+		cmocka_unit_test(test_aside),
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_remove_deep),
