@@ -61,12 +61,21 @@ static void measure(int fd, struct size *size)
 	closedir(dir);
 }
 
+/* One link for each folder in it, but where the filesystem counts none for folders (btrfs). */
 static unsigned n_heaps(const char *trash)
 {
 	struct stat st;
+	unsigned n = 0;
+	DIR *dir;
 
-	return stat(trash, &st) == 0 ? (unsigned)st.st_nlink - 2
-	                             : 0; /* a link for each folder in it */
+	if (stat(trash, &st) == 0 && st.st_nlink >= 2)
+		return (unsigned)st.st_nlink - 2;
+	dir = opendir(trash);
+	while (dir && n < HEAPS_MAX + 2 && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n > 2 ? n - 2 : 0;
 }
 
 int trash_remove(const char *state_dir, const char *dir, const char *id)
