@@ -78,9 +78,10 @@ static struct map *open_starts(const char *record_dir, struct salvage *salvage)
 		if (ev->kind == EVENT_SANDBOX_SUSPENDED || ev->kind == EVENT_SANDBOX_RESUMED)
 			salvage->has_suspended = ev->kind == EVENT_SANDBOX_SUSPENDED;
 		if (ev->kind == EVENT_EXEC_START) {
-			int64_t *id = mem_copy(&ev->id, sizeof(ev->id));
+			void **slot = map_slot(open, ev->exec);
 
-			*map_slot(open, ev->exec) = id;
+			free(*slot); /* a record that was tampered with may start it twice */
+			*slot = mem_copy(&ev->id, sizeof(ev->id));
 		} else if (ev->kind == EVENT_EXEC_END) {
 			free(map_remove(open, ev->exec));
 		}
