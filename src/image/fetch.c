@@ -90,7 +90,8 @@ static _Noreturn void run(const struct fetch *f, int words_fd)
 /* Bytes in one folder. */
 static uint64_t measure(int folder_fd)
 {
-	scoped_fd int fd = openat(folder_fd, FETCH_FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd int fd =
+		openat(folder_fd, FETCH_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	uint64_t sum = 0;
