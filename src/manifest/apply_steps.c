@@ -77,21 +77,42 @@ static bool is_done(const struct apply *a, size_t i)
 	return a->items[i].result == APPLY_DONE || a->items[i].result == APPLY_LESS;
 }
 
-/* What holds the data of one that does not come over stays. */
-static void keep_data_of(struct apply *a, const struct change *needs)
+/* Data of those that do not come over: who needs it first, by its place below. */
+static struct map *find_needed(const struct apply *a)
 {
+	struct map *needed = map_new();
+
 	for (size_t i = 0; i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
+		void **slot = is_shared_far(c) && !is_done(a, i)
+		                      ? map_slot(needed, slice_of(c->data))
+		                      : NULL;
 
-		if ((c->kind != CHANGE_REMOVED && c->kind != CHANGE_CHANGED) ||
-			strcmp(apply_work_base(c), needs->data) != 0)
+		if (slot && !*slot)
+			*slot = c->path;
+	}
+	return needed;
+}
+
+/* What holds it stays. */
+static void keep_needed(struct apply *a)
+{
+	scoped(map) struct map *needed = find_needed(a);
+
+	for (size_t i = 0; map_len(needed) > 0 && i < a->changes->n_items; i++) {
+		const struct change *c = &a->changes->items[i];
+		const char *needs = c->kind == CHANGE_REMOVED || c->kind == CHANGE_CHANGED
+		                            ? map_find(needed, slice_of(apply_work_base(c)))
+		                            : NULL;
+
+		if (!needs)
 			continue;
 		a->items[i].must_stay = true;
 		if (a->items[i].result != APPLY_WAITING)
 			continue;
 		apply_work_set_result(&a->items[i], APPLY_REFUSED,
-			mem_printf("it holds the data of '%s', which has to come over first",
-				needs->path));
+			mem_printf(
+				"it holds the data of '%s', which has to come over first", needs));
 	}
 }
 
@@ -100,11 +121,10 @@ static int settle_shared(struct apply *a)
 	const struct changes *changes = a->changes;
 	int r = 0;
 
+	keep_needed(a);
 	for (size_t i = 0; r == 0 && i < changes->n_items; i++)
 		if (is_shared_far(&changes->items[i]) && is_done(a, i))
 			r = keep_done(a, &changes->items[i]);
-		else if (is_shared_far(&changes->items[i]))
-			keep_data_of(a, &changes->items[i]);
 	for (size_t i = 0; r == 0 && i < changes->n_leaning; i++)
 		if (changes_is_shared_far(&changes->leaning[i]))
 			r = keep_done(a, &changes->leaning[i]);
