@@ -201,15 +201,11 @@ static int keep_seen(struct apply *a)
 
 	for (size_t i = 0; r == 0 && i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
-		struct journal_entry seen = {.act = JOURNAL_SEEN};
 		struct slice base = slice_of(apply_work_base(c));
 
-		changes_content(&c->before, seen.sha256);
-		if (c->kind != CHANGE_REMOVED || !seen.sha256[0] ||
-			(c->flags & CHANGE_HOST_CHANGED) ||
-			journal_find_content(a->set->journal, a->layer->n, base))
-			continue;
-		r = journal_add(a->set->journal, a->layer->n, base, &seen);
+		if (c->kind == CHANGE_REMOVED && !(c->flags & CHANGE_HOST_CHANGED) &&
+			!journal_find_content(a->set->journal, a->layer->n, base))
+			r = changes_keep_content(a->set, a->changes, c);
 	}
 	return r;
 }

@@ -496,6 +496,17 @@ void changes_list_done(struct changes_list *list)
 	*list = (struct changes_list){0};
 }
 
+int changes_keep_content(
+	struct change_set *set, const struct changes *changes, const struct change *c)
+{
+	struct journal_entry seen = {.act = JOURNAL_SEEN};
+
+	changes_content(&c->before, seen.sha256);
+	return seen.sha256[0] ? journal_add(set->journal, changes->n,
+					slice_of(c->from ? c->from : c->path), &seen)
+	                      : 0;
+}
+
 int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
@@ -503,15 +514,11 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 
 		for (size_t k = 0; changes->cow && k < changes->n_items; k++) {
 			const struct change *c = &changes->items[k];
-			struct journal_entry seen = {.act = JOURNAL_SEEN};
 			int r;
 
-			changes_content(&c->before, seen.sha256);
-			if (!seen.sha256[0] || changes_is_since(set, c->before.ctime_ns) ||
-				(c->flags & CHANGE_UNSEEN))
+			if (changes_is_since(set, c->before.ctime_ns) || (c->flags & CHANGE_UNSEEN))
 				continue;
-			r = journal_add(set->journal, changes->n,
-				slice_of(c->from ? c->from : c->path), &seen);
+			r = changes_keep_content(set, changes, c);
 			if (r < 0)
 				return r;
 		}

@@ -123,6 +123,9 @@ void changes_list_done(struct changes_list *list);
 void changes_content(const struct change_side *side, char ret[DIGEST_HEX_SIZE]);
 /* Whether a file below with this time of change (in ns) may have been changed since the sandbox was made. */
 bool changes_is_since(const struct change_set *set, int64_t ctime_ns);
+/* Writes into the journal what the host's file below one change holds, where that is known. */
+int changes_keep_content(
+	struct change_set *set, const struct changes *changes, const struct change *change);
 /* Remembers what the host's files below hold that it has not touched so far, so that a later touch without new content
  * is not taken for a change. Call once, at the end of a run. */
 int changes_keep_seen(struct change_set *set, const struct changes_list *list);
