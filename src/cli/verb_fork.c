@@ -14,6 +14,8 @@
 #include "cli/session.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
+#include "manifest/apply_tidy.h"
+#include "manifest/change_set.h"
 #include "manifest/journal.h"
 #include "util/mem.h"
 
@@ -97,12 +99,18 @@ static int settle(struct create_options *o, const struct cli *cli, const struct 
 	return r < 0 ? r : spec_check(spec, cli->state_dir, cli->run_dir, err);
 }
 
-/* What was applied or discarded of the source's changes is so for the new one too, as far as it goes up to here. */
+/* What was applied or discarded of the source's changes is so for the new one too, as far as it goes up to here. What an
+ * apply that was killed left beside is the source's to take away: before, so that not both do. */
 static int copy_journal(const struct cli *cli, const char *from, const char *to, struct err *err)
 {
 	scoped_mem char *source = mem_printf("%s/changes/%s", cli->state_dir, from);
 	scoped_mem char *target = mem_printf("%s/changes/%s", cli->state_dir, to);
+	scoped(change_set) struct change_set *set = NULL;
+	int r = change_set_open(source, &set, err);
 
+	if (r < 0)
+		return r;
+	apply_tidy(set);
 	return journal_copy(source, target, err);
 }
 

@@ -303,6 +303,21 @@ def test_no_fork_while_what_it_changed_is_applied(own_cloche):
 		assert own_cloche.call('rm', '--record', made.id).code == 0
 
 
+def test_what_a_killed_apply_left_is_not_the_forks(cloche, sandbox, fork, project):
+	box = sandbox('--no-trace', '-m', f'{project}:/work:cow')
+	box.sh('echo s > /work/s')
+	suspend(box)
+	subprocess.run(['strace', '-qq', '-o', '/dev/null', '-e', 'inject=renameat2:signal=KILL', cloche.program, 'apply', box.id],
+		cwd=project, env=cloche.env(), capture_output=True, timeout=60, check=False)
+	[left] = os.listdir(project)
+	assert left.startswith('.cloche-')
+	one = fork(box)
+	assert os.listdir(project) == []
+	lines = [json.loads(line) for line in (cloche.state / 'changes' / one.id / 'journal.jsonl').read_text().splitlines()]
+	assert [line['act'] for line in lines if line['act'] in ('temporary', 'tidy')] == ['temporary', 'tidy']
+	assert cloche.call('apply', one.id).code == 0 and os.listdir(project) == ['s']
+
+
 def test_a_full_disk_is_said_with_its_place(own_cloche):
 	box = own_cloche.create('--no-trace')
 	box.sh('echo s > /etc/s')
