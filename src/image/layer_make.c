@@ -159,7 +159,7 @@ static int pump(struct flow *f, struct err *err)
 
 	while (r == 0) {
 		ssize_t n = read(f->from_fd, piece, PIECE_LEN);
-		off_t at = lseek(f->make->file_fd, 0, SEEK_CUR); /* the inflater's too */
+		off_t at;
 
 		if (progress_is_stopped())
 			return stopped(err);
@@ -169,6 +169,7 @@ static int pump(struct flow *f, struct err *err)
 			return err_set(err, -errno, "read it: %m");
 		if (n == 0)
 			return f->make->is_known_whole ? pass_end_on(f, err) : 0;
+		at = lseek(f->make->file_fd, 0, SEEK_CUR); /* the inflater's too */
 		digest_add(&f->digest, piece, (size_t)n);
 		f->bytes += (uint64_t)n;
 		progress_show(f->make->label, at < 0 ? 0 : (uint64_t)at, f->file_len);
