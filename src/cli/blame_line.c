@@ -38,7 +38,8 @@ static bool is_cow(const char *mode)
 }
 
 /* Of the path as it was then; where that is an old name, of what was asked for. */
-static enum blame_fate fate_of(const struct blame_job *job, const struct blame_part *part, struct slice path)
+static enum blame_fate fate_of(
+	const struct blame_job *job, const struct blame_part *part, struct slice path)
 {
 	struct slice asked = slice_of(part->targets.items[0].guest);
 
@@ -48,7 +49,8 @@ static enum blame_fate fate_of(const struct blame_job *job, const struct blame_p
 }
 
 /* How much of a path is a .git or node_modules that is one line: not in JSON, nor where it is asked for itself. */
-static size_t folder_len(const struct blame_job *job, const struct blame_part *part, struct slice path)
+static size_t folder_len(
+	const struct blame_job *job, const struct blame_part *part, struct slice path)
 {
 	size_t len;
 
@@ -63,8 +65,8 @@ static size_t folder_len(const struct blame_job *job, const struct blame_part *p
 
 /* Whether it was counted with others, and needs no line of its own. What came there from elsewhere (from, else empty) left
  * a place that may be the one asked for. */
-static bool count_in_folder(
-	struct blame_job *job, struct blame_part *part, struct slice path, struct slice from, int64_t at_ms)
+static bool count_in_folder(struct blame_job *job, struct blame_part *part, struct slice path,
+	struct slice from, int64_t at_ms)
 {
 	struct slice folder = {.p = path.p, .len = folder_len(job, part, path)};
 	struct blame_line *line;
@@ -84,8 +86,8 @@ static bool count_in_folder(
 	return true;
 }
 
-static void begin_json(struct jsonw *j, const struct blame_part *part, int64_t at_ms, const char *change,
-	struct slice path)
+static void begin_json(struct jsonw *j, const struct blame_part *part, int64_t at_ms,
+	const char *change, struct slice path)
 {
 	char at[CLOCK_TEXT_LEN];
 
@@ -98,8 +100,8 @@ static void begin_json(struct jsonw *j, const struct blame_part *part, int64_t a
 	jsonw_kslice(j, "path", path);
 }
 
-static void end_json(
-	const struct blame_job *job, const struct blame_part *part, struct jsonw *j, struct slice path)
+static void end_json(const struct blame_job *job, const struct blame_part *part, struct jsonw *j,
+	struct slice path)
 {
 	const char *mode = mode_of(part, path);
 
@@ -231,8 +233,8 @@ static bool is_target(const struct blame_part *part, struct slice path)
 	return false;
 }
 
-void blame_line_add_change(
-	struct blame_job *job, struct blame_part *part, const char *kind, const json_t *change, int64_t at_ms)
+void blame_line_add_change(struct blame_job *job, struct blame_part *part, const char *kind,
+	const json_t *change, int64_t at_ms)
 {
 	scoped_str struct str path = {0}, from = {0};
 	struct blame_line *line;

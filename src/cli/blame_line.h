@@ -48,7 +48,8 @@ struct blame_part {
 };
 
 /* A row of the trace. */
-void blame_line_add_row(struct blame_job *job, struct blame_part *part, const struct blame_row *row);
+void blame_line_add_row(
+	struct blame_job *job, struct blame_part *part, const struct blame_row *row);
 /* An entry of the list of changes at the end, where it is about a path that was asked for. kind: which list. */
 void blame_line_add_change(struct blame_job *job, struct blame_part *part, const char *kind,
 	const json_t *change, int64_t at_ms);
