@@ -263,6 +263,32 @@ int pending_enter_applied(
 	return r < 0 ? r : entered;
 }
 
+static bool is_in_same_folder(const struct changes *a, const struct changes *b)
+{
+	struct slice one = slice_of(a->layer->lower), other = slice_of(b->layer->lower);
+
+	return path_is_beneath(one, other) || path_is_beneath(other, one);
+}
+
+int pending_look_again(struct pending *pending, size_t i, struct err *err)
+{
+	struct changes **roots = pending->list.roots, *now;
+	const struct changes_query query = {.layer = roots[i]->layer, .below = ""};
+	size_t k = 0;
+	int r;
+
+	while (k < i && !(roots[k]->cow && is_in_same_folder(roots[k], roots[i])))
+		k++;
+	if (k == i)
+		return 0;
+	r = changes_read(pending->set, &query, &now, err);
+	if (r < 0)
+		return r;
+	changes_free(roots[i]);
+	roots[i] = now;
+	return 0;
+}
+
 int pending_drop_settled(const struct cli *cli, struct pending *pending, struct err *err)
 {
 	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
@@ -307,6 +333,9 @@ int pending_apply_all(const struct cli *cli, const char *id, struct err *err)
 
 		if (!pending.list.roots[i]->cow)
 			continue;
+		r = pending_look_again(&pending, i, err);
+		if (r < 0)
+			break;
 		r = apply_changes(pending.set, pending.list.roots[i], &options, &report, err);
 		for (size_t k = 0; k < APPLY_N_RESULTS; k++)
 			counts[k] += report.counts[k];

@@ -62,10 +62,13 @@ static int tell_before(const struct cli *cli, const struct changes *changes,
 static int apply_root(const struct cli *cli, struct pending *pending, size_t i,
 	const struct apply_options *options, struct totals *totals, struct err *err)
 {
-	const struct changes *changes = pending->list.roots[i];
+	const struct changes *changes;
 	struct apply_report report;
-	int r = tell_before(cli, changes, options, err);
+	int r = pending_look_again(pending, i, err);
 
+	changes = pending->list.roots[i];
+	if (r == 0)
+		r = tell_before(cli, changes, options, err);
 	if (r < 0)
 		return r;
 	r = apply_changes(pending->set, changes, options, &report, err);

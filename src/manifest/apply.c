@@ -13,6 +13,7 @@
 #include "manifest/host_folder.h"
 #include "manifest/journal.h"
 #include "manifest/lower.h"
+#include "manifest/manifest_internal.h"
 #include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -35,6 +36,20 @@ static void index_folders(struct apply *a)
 	}
 }
 
+/* A living sandbox may have written on since its change was listed. */
+static void describe(const struct apply *a, size_t i, struct journal_entry *entry)
+{
+	struct change c = a->changes->items[i];
+
+	memcpy(entry->state, c.state, sizeof(entry->state));
+	if (a->items[i].written[0]) {
+		memcpy(c.after.sha256, a->items[i].written, DIGEST_HEX_SIZE);
+		scan_side_state(&c, a->layer->id_base, entry->state);
+	}
+	if (entry->act == JOURNAL_APPLIED)
+		changes_content(&c.after, entry->sha256);
+}
+
 static int journal_done(struct apply *a)
 {
 	int r = 0;
@@ -49,9 +64,7 @@ static int journal_done(struct apply *a)
 			continue;
 		if (result == APPLY_DROPPED)
 			entry.act = JOURNAL_DISCARDED;
-		else
-			changes_content(&c->after, entry.sha256);
-		memcpy(entry.state, c->state, sizeof(entry.state));
+		describe(a, i, &entry);
 		r = journal_add(a->set->journal, a->layer->n, slice_of(c->path), &entry);
 	}
 	return r < 0 ? r : journal_sync(a->set->journal);
@@ -194,16 +207,18 @@ static void tell_parked(struct apply *a)
 		tell_one_parked(a, parked);
 }
 
-/* Our own work gives the folders around what is left new times. */
+/* Our own work gives the folders around what is left new times, and what has other names. */
 static int keep_seen(struct apply *a)
 {
+	bool all = change_layer_lacks_handles(a->layer);
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < a->changes->n_items; i++) {
 		const struct change *c = &a->changes->items[i];
 		struct slice base = slice_of(apply_work_base(c));
+		bool moves = c->kind == CHANGE_REMOVED || c->before.has_other_names || all;
 
-		if (c->kind == CHANGE_REMOVED && !(c->flags & CHANGE_HOST_CHANGED) &&
+		if (moves && !(c->flags & CHANGE_HOST_CHANGED) &&
 			!journal_find_content(a->set->journal, a->layer->n, base))
 			r = changes_keep_content(a->set, a->changes, c);
 	}

@@ -9,6 +9,7 @@
 #include "manifest/apply_work.h"
 #include "manifest/beneath.h"
 #include "manifest/content.h"
+#include "manifest/journal.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "util/scoped.h"
@@ -69,7 +70,8 @@ static bool see(const struct change *c, struct host_folder_seen *ret_seen)
 
 	*ret_seen = (struct host_folder_seen){.ctime_ns = moved ? 0 : c->before.ctime_ns,
 		.mtime_ns = c->before.mtime_ns,
-		.size = c->before.size};
+		.size = c->before.size,
+		.inode = c->kind == CHANGE_RENAMED ? 0 : c->before.inode};
 	return c->before.mode != 0 && !S_ISDIR(c->before.mode);
 }
 
@@ -89,8 +91,11 @@ int apply_item_make_folder(struct apply *a, size_t i)
 	uintptr_t place = (uintptr_t)map_find(a->removals, slice_of(c->path));
 	struct host_folder_seen seen;
 	bool replace = may_replace(a, c->path) && see(&a->changes->items[place - 1], &seen);
-	int r = host_folder_make(a->host, c->path, replace ? &seen : NULL);
+	const struct journal_entry made = {.act = JOURNAL_MADE};
+	int r = journal_add(a->set->journal, a->layer->n, slice_of(c->path), &made);
 
+	if (r == 0)
+		r = host_folder_make(a->host, c->path, replace ? &seen : NULL);
 	if (r < 0)
 		return r;
 	if (replace)
@@ -128,6 +133,8 @@ int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *l
 	list_losses(c, own, lost);
 	if (see(c, &seen))
 		source.seen = &seen;
+	if (a->options->is_live)
+		source.ret_sha256 = a->items[i].written;
 	return host_folder_put_file(a->host, c->path, &source, replace);
 }
 

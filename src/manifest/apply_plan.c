@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "manifest/apply_work.h"
 #include "manifest/runs_on_host.h"
 #include "util/map.h"
 #include "util/mem.h"
@@ -103,12 +104,19 @@ static bool may_be_needed(const struct changes *changes, const struct change *c)
 	return changes->is_partial && (c->kind == CHANGE_REMOVED || c->kind == CHANGE_CHANGED);
 }
 
+/* More than another name, which the owner of the folder may give. */
+static bool writes_to_it(const struct change *c)
+{
+	if (c->kind == CHANGE_RENAMED)
+		return apply_work_has_new_content(c) || ((c->before.mode ^ c->after.mode) & 07777);
+	return c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE;
+}
+
 /* Why it must not be touched, to be freed; NULL: it may be. */
 static char *find_objection(
 	const struct changes *changes, const struct change *c, const struct apply_options *options)
 {
-	bool others = (c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE) &&
-	              c->before.uid != changes->layer->owner_uid;
+	bool others = writes_to_it(c) && c->before.uid != changes->layer->owner_uid;
 
 	if (c->flags & CHANGE_LOST)
 		return mem_dup(changes->is_partial ? "where its data lies could not be read"
@@ -157,6 +165,8 @@ static struct map *find_needed(
 
 		if (changes_is_far(c) && (is_live || items[i].result == APPLY_REFUSED))
 			*map_slot(data, slice_of(c->data)) = c->path;
+		if (c->was && items[i].result == APPLY_REFUSED)
+			*map_slot(data, slice_of(c->was)) = c->path;
 	}
 	for (size_t i = 0; is_live && i < changes->n_leaning; i++)
 		*map_slot(data, slice_of(changes->leaning[i].data)) = changes->leaning[i].path;

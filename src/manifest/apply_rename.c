@@ -14,6 +14,7 @@
 #include "manifest/apply_work.h"
 #include "manifest/below.h"
 #include "manifest/journal.h"
+#include "util/clock.h"
 #include "util/digest.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -126,10 +127,18 @@ static int clear_place(struct apply *a, const char *path)
 	return r < 0 ? r : apply_item_remove(a, place - 1);
 }
 
-static bool has_new_content(const struct change *c)
+/* It is still the file that was listed: that its name is another one by now has left its times but that of change. */
+static int check_source(const struct apply *a, const struct change *c, const char *at)
 {
-	return S_ISREG(c->after.mode) &&
-	       !(c->before.sha256[0] && strcmp(c->before.sha256, c->after.sha256) == 0);
+	struct stat st;
+	int r = host_folder_stat(a->host, at, &st);
+
+	if (r < 0 || S_ISDIR(c->before.mode))
+		return r;
+	if ((st.st_mode & S_IFMT) != (c->before.mode & S_IFMT) || st.st_size != c->before.size ||
+		clock_ns(st.st_mtim) != c->before.mtime_ns)
+		return -EAGAIN;
+	return 0;
 }
 
 static int rename_item(struct apply *a, size_t i, const char *at)
@@ -142,10 +151,12 @@ static int rename_item(struct apply *a, size_t i, const char *at)
 		return 0;
 	r = apply_item_make_parents(a, c->path);
 	if (r == 0)
+		r = check_source(a, c, at);
+	if (r == 0)
 		r = clear_place(a, c->path);
 	if (r == 0)
 		r = rename_on_host(a, at, c->path, false);
-	if (r == 0 && has_new_content(c))
+	if (r == 0 && apply_work_has_new_content(c))
 		r = apply_item_write_file(a, i, true, &lost);
 	else if (r == 0 && !apply_work_is_folder(c))
 		r = apply_item_write_rights(a, i, &lost);

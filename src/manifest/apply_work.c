@@ -13,6 +13,12 @@ bool apply_work_is_folder(const struct change *c)
 	return S_ISDIR(c->after.mode ? c->after.mode : c->before.mode);
 }
 
+bool apply_work_has_new_content(const struct change *c)
+{
+	return S_ISREG(c->after.mode) &&
+	       !(c->before.sha256[0] && strcmp(c->before.sha256, c->after.sha256) == 0);
+}
+
 bool apply_work_is_new_folder(const struct change *c)
 {
 	return c->kind == CHANGE_ADDED && apply_work_is_folder(c);

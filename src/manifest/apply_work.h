@@ -42,6 +42,7 @@ void apply_work_add_stuck(struct apply *a, const struct change *c);
 const char *apply_work_find_stuck(const struct apply *a, size_t i);
 bool apply_work_is_stopped(const struct apply *a); /* the user wants no more */
 bool apply_work_is_folder(const struct change *c);
+bool apply_work_has_new_content(const struct change *c);
 bool apply_work_is_new_folder(const struct change *c);
 
 /* Refuses an item that waits for a rename which is not done. */

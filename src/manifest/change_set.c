@@ -307,6 +307,11 @@ int change_set_open(const char *dir, struct change_set **ret_set, struct err *er
 	return 0;
 }
 
+bool change_layer_lacks_handles(const struct change_layer *layer)
+{
+	return layer->is_copied || (layer->folder_id && !layer->folder_id[0]);
+}
+
 const struct change_layer *change_set_find(
 	const struct change_set *set, struct slice guest_path, struct slice *ret_rest)
 {

@@ -77,6 +77,8 @@ int change_set_open(const char *dir, struct change_set **ret_set, struct err *er
 void change_set_free(struct change_set *set);
 SCOPED_TYPE(change_set)
 
+/* Its folders are known by their times only. */
+bool change_layer_lacks_handles(const struct change_layer *layer);
 /* The layer that holds an absolute path inside, the deepest one; NULL where none does. *ret_rest is the path
  * in the layer, "" for its top. */
 const struct change_layer *change_set_find(

@@ -31,6 +31,7 @@ static void change_done(struct change *c)
 	free(c->path);
 	free(c->from);
 	free(c->data);
+	free(c->was);
 	free(c->own);
 	free(c->stored);
 	side_done(&c->before);
@@ -297,6 +298,9 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 {
 	const char *base = c->from ? c->from : c->path;
 
+	if (S_ISDIR(c->before.mode) && c->kind == CHANGE_MODE)
+		return (c->flags & CHANGE_UNSEEN) &&
+		       !journal_is_made(set->journal, n, slice_of(base));
 	if (S_ISDIR(c->before.mode))
 		return c->kind == CHANGE_RENAMED && (c->flags & CHANGE_UNSEEN);
 	if (c->before.mode == 0 ||

@@ -51,6 +51,7 @@ struct change_side {
 	gid_t gid;
 	int64_t size;
 	int64_t mtime_ns, ctime_ns;
+	uint64_t inode;
 	char sha256[DIGEST_HEX_SIZE];     /* regular files; "" where not read */
 	char attributes[DIGEST_HEX_SIZE]; /* content_attributes() */
 	bool has_capabilities;
@@ -64,6 +65,7 @@ struct change {
 	char *path; /* below the root, as the sandbox sees it; "." is the root itself */
 	char *from; /* RENAMED: its old path. Others inside a renamed folder: the path there. Else NULL */
 	char *data; /* where below its data lies, for a file that has none of its own above; else NULL */
+	char *was; /* CHANGED: the file below, gone from there, that was renamed over it; else NULL */
 	size_t own_layer; /* number of the layer that holds it: 0 is the upper (manifest/stack.h) */
 	char *own;        /* its path there; NULL: path */
 	size_t stored_layer; /* a file without data, which lies in a shared layer: its number, */

@@ -20,6 +20,26 @@ bool discard_means(const struct change *c, const struct apply_options *options)
 	return options->n_paths == 0;
 }
 
+/* A removed folder in which something stays after all stays, too. */
+static bool holds_what_stays(
+	const struct changes *changes, size_t folder, const struct apply_options *options)
+{
+	const char *path = changes->items[folder].path;
+
+	if (changes->items[folder].kind != CHANGE_REMOVED)
+		return false;
+	for (size_t i = folder + 1; i < changes->n_items; i++) {
+		const struct change *c = &changes->items[i];
+
+		if (strncmp(c->path, path, strlen(path)) != 0)
+			break;
+		if (c->kind == CHANGE_REMOVED && c->path[strlen(path)] == '/' &&
+			discard_means(c, options))
+			return true;
+	}
+	return false;
+}
+
 static bool counts(const struct change *c)
 {
 	return !(c->flags & CHANGE_QUIET);
@@ -60,7 +80,7 @@ int discard_changes(struct change_set *set, const struct changes *changes,
 		struct journal_entry entry = {
 			.act = JOURNAL_DISCARDED, .removed = c->kind == CHANGE_REMOVED};
 
-		if (!discard_means(c, options))
+		if (!discard_means(c, options) && !holds_what_stays(changes, i, options))
 			continue;
 		memcpy(entry.state, c->state, sizeof(entry.state));
 		r = journal_add(set->journal, changes->n, slice_of(c->path), &entry);

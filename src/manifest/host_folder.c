@@ -139,6 +139,7 @@ static int check_seen(const struct act *act, const struct host_folder_seen *seen
 	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (st.st_size != seen->size || clock_ns(st.st_mtim) != seen->mtime_ns ||
+		(seen->inode != 0 && st.st_ino != seen->inode) ||
 		(seen->ctime_ns != 0 && clock_ns(st.st_ctim) != seen->ctime_ns))
 		return -EAGAIN;
 	return 0;
@@ -183,6 +184,7 @@ static int fill(const struct host_folder *folder, const struct act *act, int fd,
 	const struct host_folder_source *source, bool replace)
 {
 	mode_t mode = source->mode & MODE_MASK;
+	int64_t budget = CONTENT_HASH_MAX;
 	int r = content_copy(source->data, fd);
 
 	if (r == 0)
@@ -198,6 +200,8 @@ static int fill(const struct host_folder *folder, const struct act *act, int fd,
 	} else if (r == 0 && fchmod(fd, mode) < 0) {
 		r = -errno;
 	}
+	if (r == 0 && source->ret_sha256 && content_hash(fd, &budget, source->ret_sha256) < 0)
+		source->ret_sha256[0] = '\0';
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	return r;
@@ -212,8 +216,8 @@ int host_folder_put_file(struct host_folder *folder, const char *path,
 
 	if (r < 0)
 		return r;
-	fd = openat(act.dirfd, act.temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		0600);
+	fd = openat(
+		act.dirfd, act.temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return end(&act, -errno);
 	r = fill(folder, &act, fd, source, replace);
@@ -278,11 +282,10 @@ int host_folder_make(
 
 static int open_name(const struct act *act, struct stat *ret_st)
 {
-	int fd = openat(
-		act->dirfd, act->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int fd = beneath_open(act->dirfd, act->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, ret_st) == 0 && (S_ISREG(ret_st->st_mode) || S_ISDIR(ret_st->st_mode)))
 		return fd;
 	close(fd);

@@ -30,12 +30,15 @@ void host_folder_on_temporary(
 struct host_folder_seen {
 	int64_t ctime_ns; /* 0: it may have another, since another of its names went or we renamed it */
 	int64_t mtime_ns, size;
+	uint64_t
+		inode; /* 0: it may have another, since we renamed it (some filesystems have new ones then) */
 };
 
 struct host_folder_source {
 	int data, attributes; /* open files */
 	mode_t mode;
 	const struct host_folder_seen *seen; /* NULL: whatever is there */
+	char *ret_sha256; /* DIGEST_HEX_SIZE bytes for what was written, "" where that is too long to say; NULL: not asked */
 };
 
 int host_folder_stat(struct host_folder *folder, const char *path, struct stat *ret_st);

@@ -11,6 +11,7 @@
 struct paths {
 	struct journal_entry *last[2]; /* what was put there, what was taken away */
 	char *content;
+	bool is_made;
 };
 
 static void make_key(struct str *key, int n, struct slice path)
@@ -27,8 +28,8 @@ static struct paths *find_paths(const struct journal *journal, int n, struct sli
 	return map_find(journal->paths, str_slice(&key));
 }
 
-/* What was put somewhere is gone once it was taken away, and the other way round. Both hold only where one act did both: the
- * line of what was taken away stands right before the other then. */
+/* What was put somewhere is gone once it was taken away, and the other way round. Both hold only where one apply or discard
+ * did both: the line of what was taken away stands right before the other then. */
 static void drop_superseded(const struct journal *journal, struct paths *p, bool removed)
 {
 	if (!removed && journal->newest == p)
@@ -53,7 +54,8 @@ void journal_remember(
 		free(p->content);
 		p->content = mem_dup(entry->sha256);
 	}
-	if (entry->act == JOURNAL_SEEN)
+	p->is_made |= entry->act == JOURNAL_MADE;
+	if (entry->act == JOURNAL_SEEN || entry->act == JOURNAL_MADE)
 		return;
 	drop_superseded(journal, p, entry->removed);
 	if (!p->last[entry->removed])
@@ -154,6 +156,13 @@ const struct journal_entry *journal_find(
 	const struct paths *p = find_paths(journal, n, path);
 
 	return p ? p->last[removed] : NULL;
+}
+
+bool journal_is_made(const struct journal *journal, int n, struct slice path)
+{
+	const struct paths *p = find_paths(journal, n, path);
+
+	return p && (p->is_made || p->last[false]);
 }
 
 const char *journal_find_content(const struct journal *journal, int n, struct slice path)

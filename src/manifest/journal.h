@@ -28,18 +28,21 @@ enum journal_act {
 	JOURNAL_APPLIED,
 	JOURNAL_DISCARDED,
 	JOURNAL_SEEN, /* what the host's file held while nobody there had touched it */
+	JOURNAL_MADE, /* a folder, by an apply, which gives it its mode later */
 };
 
 struct journal_entry {
 	enum journal_act act;
 	bool removed; /* the act took the path away; kept apart from what was put there */
-	char state[DIGEST_HEX_SIZE];  /* of the change; "" for SEEN */
+	char state[DIGEST_HEX_SIZE];  /* of the change; "" for SEEN, MADE */
 	char sha256[DIGEST_HEX_SIZE]; /* of the host's file from then on; "" where it is no file */
 };
 
 /* The last act on a path of mount n, NULL where there was none. */
 const struct journal_entry *journal_find(
 	const struct journal *journal, int n, struct slice path, bool removed);
+/* Whether a folder there may be one that an apply made. */
+bool journal_is_made(const struct journal *journal, int n, struct slice path);
 /* What the host's file is known to hold, by whatever act; NULL where that is not known. */
 const char *journal_find_content(const struct journal *journal, int n, struct slice path);
 /* The renames of a mount: renames.h. */

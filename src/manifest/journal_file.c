@@ -20,6 +20,7 @@ static const char *const act_names[] = {
 	[JOURNAL_APPLIED] = "applied",
 	[JOURNAL_DISCARDED] = "discarded",
 	[JOURNAL_SEEN] = "seen",
+	[JOURNAL_MADE] = "made",
 };
 
 /* ---- reading ---- */
@@ -108,6 +109,8 @@ static void read_line(struct journal *journal, struct slice text)
 		journal_remember_begun(journal, n);
 	else if (act && strcmp(act, "tidy") == 0)
 		journal_forget_temporaries(journal, n);
+	else if (act && strcmp(act, "opened") == 0)
+		journal->newest = NULL;
 	else if (act)
 		read_act(journal, line, n, act);
 	json_decref(line);
@@ -143,6 +146,8 @@ int journal_open(const char *dir, struct journal **ret_journal, struct err *err)
 	if (r < 0 && r != -ENOENT)
 		return err_set(err, r, "read '%s': %m", path);
 	read_lines(journal, str_slice(&text));
+	journal->newest = NULL;
+	str_puts(&journal->owed, "{\"act\":\"opened\"}\n");
 	*ret_journal = take(&journal);
 	return 0;
 }

@@ -23,7 +23,7 @@ struct journal {
 	int failure;     /* of the last write that failed */
 	struct str owed; /* lines to write before the next one */
 	struct map *paths;
-	const void *newest; /* of them: the one of the last act */
+	const void *newest; /* of them: the one of the last act since it was opened */
 	struct journal_mount mounts[JOURNAL_MOUNTS_MAX];
 };
 

@@ -49,8 +49,9 @@ void scan_note_unseen(struct scan *scan, const char *path, int r);
 bool scan_is_gone(
 	int r); /* what was listed is not there any more as what it was; any other error says nothing */
 /* Whether a folder below may not be the one that the sandbox saw. merged: the sandbox's own over it, NULL where it does not
- * show through that. */
-bool scan_is_unseen(const struct scan *scan, int lfd, const struct stack_folder *merged);
+ * show through that. is_around_unseen: whether that holds for the folder it lies in. */
+bool scan_is_unseen(
+	const struct scan *scan, int lfd, const struct stack_folder *merged, bool is_around_unseen);
 /* Reads all names of a folder but "." and "..", then calls on_name for each until one fails. */
 int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void *data);
 

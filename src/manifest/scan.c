@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "manifest/beneath.h"
+#include "manifest/journal.h"
 #include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
 #include "util/clock.h"
@@ -99,35 +100,53 @@ int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void
 	return r;
 }
 
-/* The lowest of the sandbox's own folders was copied up from what lies below; those over it from one another. */
-static bool is_another(const struct scan *scan, int lfd, const struct stack_folder *over)
+/* Where folders have no handles: one that was put there has a younger time of change, as has one in which something was made.
+ * Once an apply was at work that may have been us, and only the former leaves the time of its content as it was. */
+static bool is_another_by_time(const struct scan *scan, int lfd)
 {
-	unsigned char handle[UPPER_ORIGIN_MAX];
-	size_t len = upper_handle(lfd, "", handle);
-	struct upper_entry lowest;
-	bool differs;
+	struct stat st;
 
-	if (len == 0 || over->n == 0 || scan->layer->is_copied)
-		return false;
-	if (upper_read_dir(over->parts[over->n - 1].fd, &lowest) < 0)
+	if (fstat(lfd, &st) < 0)
 		return true;
-	differs = lowest.origin_len > 0 &&
-	          (len != lowest.origin_len || memcmp(handle, lowest.origin, len) != 0);
-	upper_done(&lowest);
-	return differs;
+	if (!changes_is_since(scan->set, clock_ns(st.st_ctim)))
+		return false;
+	return !journal_has_begun(scan->set->journal, scan->layer->n) ||
+	       clock_ns(st.st_mtim) != clock_ns(st.st_ctim);
 }
 
-/* A rename of a folder leaves the times of what is in it as they were. What was merged is known by its handle; what was hidden,
- * or was not there, by the folder's own time. */
-bool scan_is_unseen(const struct scan *scan, int lfd, const struct stack_folder *merged)
+/* The lowest of the sandbox's own folders was copied up from what lies below, those over it from one another; one that was
+ * made is over nothing that was there then. */
+static bool is_another(const struct stack_folder *over, const unsigned char *handle, size_t len)
 {
+	struct upper_entry lowest;
+	bool is_same;
+
+	if (upper_read_dir(over->parts[over->n - 1].fd, &lowest) < 0)
+		return true;
+	is_same = len == lowest.origin_len && memcmp(handle, lowest.origin, len) == 0;
+	upper_done(&lowest);
+	return !is_same;
+}
+
+/* A rename of a folder leaves the times of what is in it as they were. What was merged is known by its handle, wherever it lies
+ * now; what was hidden, or was not there, by what it lies in and the folder's own time. */
+bool scan_is_unseen(
+	const struct scan *scan, int lfd, const struct stack_folder *merged, bool is_around_unseen)
+{
+	unsigned char handle[UPPER_ORIGIN_MAX];
+	size_t len = 0;
 	struct stat st;
 
 	if (scan->layer->n < 0)
 		return false; /* an image, or our own view of the host: nobody else changes it */
-	if (merged)
-		return is_another(scan, lfd, merged);
-	return fstat(lfd, &st) < 0 || changes_is_since(scan->set, clock_ns(st.st_ctim));
+	if (!merged)
+		return is_around_unseen || fstat(lfd, &st) < 0 ||
+		       changes_is_since(scan->set, clock_ns(st.st_ctim));
+	if (!scan->layer->is_copied)
+		len = upper_handle(lfd, "", handle);
+	if (len == 0)
+		return is_around_unseen || is_another_by_time(scan, lfd);
+	return is_another(merged, handle, len);
 }
 
 static void visit_folder(
@@ -142,8 +161,9 @@ static void visit_folder(
 		.path = e->path,
 		.base = lfd < 0 ? NULL : base,
 		.merged = merged && lfd >= 0,
-		.is_unseen = f->is_unseen ||
-	                     (lfd >= 0 && scan_is_unseen(scan, lfd, merged ? &e->at.folder : NULL)),
+		.is_unseen = lfd < 0 ? f->is_unseen
+	                             : scan_is_unseen(scan, lfd, merged ? &e->at.folder : NULL,
+					       f->is_unseen),
 		.depth = f->depth + 1};
 
 	if (child.is_unseen && place < scan->out->n_items) /* what it says of the folder itself */
@@ -284,6 +304,8 @@ static bool top_is_another(const struct scan *scan)
 {
 	char now[FOLDER_ID_SIZE];
 
+	if (scan->layer->n >= 0 && change_layer_lacks_handles(scan->layer))
+		return is_another_by_time(scan, scan->lower_fd);
 	folder_id_of(scan->lower_fd, now);
 	return folder_id_differs(scan->layer->folder_id, now);
 }

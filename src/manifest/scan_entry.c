@@ -172,6 +172,8 @@ static void compare_files(struct scan *scan, const struct scan_frame *f, const s
 	read_after(scan, f, e, true, c);
 	if (!is_same_content(c, e)) {
 		(void)scan_entry_differs(scan, c); /* only its flags are of use */
+		if (!c->data)
+			keep_origin(scan, &e->at.up, NULL, scan->out->n_items - 1);
 		return;
 	}
 	c->kind = scan_entry_differs(scan, c) ? CHANGE_MODE : CHANGE_NONE;

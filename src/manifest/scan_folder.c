@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One folder of an upper: where it came from. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "manifest/beneath.h"
+#include "manifest/journal.h"
 #include "manifest/manifest_internal.h"
 #include "util/mem.h"
 
@@ -26,6 +28,17 @@ static void note_folder(
 		c->kind = CHANGE_NONE;
 }
 
+/* Once an apply was at work, what stands at the old place may be what it put there: another folder, and not to be moved. */
+static bool is_by_apply(const struct scan *scan, const struct scan_entry *e, const char *moved)
+{
+	scoped_fd int fd = -1;
+
+	if (!journal_has_begun(scan->set->journal, scan->layer->n))
+		return false;
+	fd = beneath_open(scan->lower_fd, moved, O_RDONLY | O_DIRECTORY);
+	return fd >= 0 && scan_is_unseen(scan, fd, &e->at.folder, false);
+}
+
 /* A folder that a redirect brought here; *ret NULL where none did, or where it is at its own place (again). */
 static int find_moved(struct scan *scan, const struct scan_frame *f, const struct scan_entry *e,
 	struct stat *ret_st, char **ret)
@@ -39,7 +52,7 @@ static int find_moved(struct scan *scan, const struct scan_frame *f, const struc
 	if (r < 0 || !moved)
 		return r;
 	r = beneath_stat(scan->lower_fd, moved, ret_st);
-	if (r == 0)
+	if (r == 0 && !is_by_apply(scan, e, moved))
 		*ret = take(&moved);
 	return scan_is_gone(r) ? 0 : r;
 }

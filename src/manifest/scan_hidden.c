@@ -46,8 +46,7 @@ static void list_folder(const struct hidden_folder *in, const char *name, const 
 		.base = base,
 		.by_handle = in->by_handle,
 		.depth = in->depth + 1,
-		.is_unseen =
-			(flags & CHANGE_UNSEEN) || (fd >= 0 && scan_is_unseen(in->scan, fd, NULL))};
+		.is_unseen = fd < 0 || scan_is_unseen(in->scan, fd, NULL, flags & CHANGE_UNSEEN)};
 	int r = fd < 0 ? -errno : 0;
 
 	if (r == 0 && folder.depth > DEPTH_MAX)
@@ -162,6 +161,13 @@ static bool is_by_apply(const struct scan *scan, const struct change *added)
 		       journal_find(journal, n, slice_of(added->path), true));
 }
 
+/* Renamed over what is there below: two changes, of which the removal may take what is left of the other. */
+static void note_was(struct change *changed, const struct change *removed)
+{
+	if (removed->kind == CHANGE_REMOVED && is_same_type(changed, removed))
+		changed->was = mem_dup(removed->from ? removed->from : removed->path);
+}
+
 static void find_rename(struct scan *scan, const struct scan_origin *o, struct map *by_handle)
 {
 	struct changes *out = scan->out;
@@ -169,6 +175,11 @@ static void find_rename(struct scan *scan, const struct scan_origin *o, struct m
 	uintptr_t place = (uintptr_t)map_find(by_handle, key);
 	struct change *added = &out->items[o->item], *removed;
 
+	if (added->kind != CHANGE_ADDED) {
+		if (place > 0)
+			note_was(added, &out->items[place - 1]);
+		return;
+	}
 	if (place == 0) {
 		/* Copied up from a file that the host has removed since, and no apply. */
 		if (!added->data && !is_by_apply(scan, added) &&

@@ -20,6 +20,7 @@ static void take_stat(const struct scan *scan, const struct scan_file *file, con
 	side->uid = file->layer ? stack_id(l, file->layer, &l->uid_map, st->st_uid) : st->st_uid;
 	side->gid = file->layer ? stack_id(l, file->layer, &l->gid_map, st->st_gid) : st->st_gid;
 	side->size = st->st_size;
+	side->inode = st->st_ino;
 	side->has_other_names = st->st_nlink > 1;
 	side->mtime_ns = clock_ns(st->st_mtim);
 	side->ctime_ns = clock_ns(st->st_ctim);

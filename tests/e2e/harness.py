@@ -10,6 +10,8 @@ import stat
 import subprocess
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get('CLOCHE_BUILD', ROOT / 'build')).resolve()
 PYTHON = '/usr/bin/python3'
@@ -188,6 +190,18 @@ class Cloche:
 		how = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **how}
 		return subprocess.Popen([self.program, *map(os.fspath, args)], cwd=cwd or self.cwd, env=self.env(env),
 			stdin=stdin, **how)
+
+	def strace(self, options, *args, cwd=None, background=False):
+		"""The program under strace, which makes system calls fail, wait or kill: its CompletedProcess, or the Popen of it."""
+		if shutil.which('strace') is None:
+			pytest.skip('needs strace')
+		# LeakSanitizer cannot work under a tracer.
+		env = self.env({'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'})
+		argv = ['strace', '-qq', '-o', '/dev/null', *options, self.program, *map(os.fspath, args)]
+		how = {'cwd': cwd or self.cwd, 'env': env, 'text': True}
+		if background:
+			return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
+		return subprocess.run(argv, capture_output=True, timeout=CALL_LIMIT_S, check=False, **how)
 
 	def call(self, *args, stdin=None, cwd=None, env=None, limit_s=CALL_LIMIT_S):
 		begin = time.monotonic()

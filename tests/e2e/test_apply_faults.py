@@ -66,8 +66,7 @@ def check_each_is_old_or_new(part, old, new):
 
 def traced(cloche, *args, inject=None, log='/dev/null', calls=CALLS):
 	what = ['-e', f'inject={inject}'] if inject else []
-	return subprocess.run(['strace', '-qq', '-o', log, '-e', 'trace=' + ','.join(calls), *what, cloche.program, *args], cwd=cloche.cwd,
-		env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	return cloche.strace(['-o', log, '-e', 'trace=' + ','.join(calls), *what], *args)
 
 
 class Parts:
@@ -282,8 +281,7 @@ def test_a_full_disk_of_the_state_is_not_told_as_the_folders(cloche, project, ca
 	make_part(project / 'p')
 	run = cloche.sh(EDITS, options=('--no-trace', '-w', str(project)))
 	changes = cloche.state / 'changes' / run.record.id
-	done = subprocess.run(['strace', '-qq', '-o', '/dev/null', '-P', changes / 'journal.jsonl', '-e', f'inject={call}:error=ENOSPC:when=2+',
-		cloche.program, 'apply', run.record.id], cwd=project, env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	done = cloche.strace(['-P', changes / 'journal.jsonl', '-e', f'inject={call}:error=ENOSPC:when=2+'], 'apply', run.record.id, cwd=project)
 	assert done.returncode == 125 and done.stderr.startswith(f"cloche: apply: the disk of '{changes}' is full: make room there"), done
 	assert cloche.call('apply', run.record.id).code == 0
 

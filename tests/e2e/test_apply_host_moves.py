@@ -86,8 +86,7 @@ def test_data_that_a_shared_layer_leans_on(own_cloche, host, how):
 		done = own_cloche.call('apply', box.id, 'a', cwd=host)
 		assert done.code == 1 and "refused  a  (it holds the data of 'c', which has to come over first)\n" in done.out, done
 	elif how != 'whole':
-		done = subprocess.run(['strace', '-qq', '-o', '/dev/null', '-e', 'inject=fdatasync:signal=KILL:when=3', own_cloche.program, 'apply', box.id],
-			env=own_cloche.env(), check=False, capture_output=True)
+		done = own_cloche.strace(['-e', 'inject=fdatasync:signal=KILL:when=3'], 'apply', box.id)
 		assert done.returncode == -signal.SIGKILL, done
 	for _ in range(2):
 		assert own_cloche.call('apply', box.id).code == 0

@@ -71,7 +71,6 @@ def test_path_by_path(cloche, tmp_path, seed):
 	trial.check_whole_apply(said)
 
 
-@pytest.mark.skipif(shutil.which('strace') is None, reason='needs strace')
 @pytest.mark.parametrize('seed', range(FIRST, FIRST + COUNT))
 def test_after_faults(cloche, tmp_path, seed):
 	trial = Trial(cloche, tmp_path, seed)

@@ -78,12 +78,9 @@ def test_every_kind_of_change_is_told_by_content(cloche, tree):
 @pytest.mark.parametrize('error', ['EIO', 'EACCES'])
 def test_what_cannot_be_looked_at_is_not_called_gone(sandbox, cloche, tree, error):
 	"""A disk that fails, and what is mounted by a user or from a server that is away."""
-	if shutil.which('strace') is None:
-		pytest.skip('needs strace')
 	box = sandbox('-m', f'{tree}:{tree}:rw')
 	assert box.sh(f'cd {tree}; echo more >> edit; rm drop').code == 0
-	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', 'keep', '-P', 'sub', '-e', f'inject=statx:error={error}',
-		cloche.program, 'changes', box.id, '--json'], env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	done = cloche.strace(['-f', '-P', 'keep', '-P', 'sub', '-e', f'inject=statx:error={error}'], 'changes', box.id, '--json')
 	assert done.returncode == 0, done
 	[part] = [part for part in json.loads(done.stdout) if part['root'] == str(tree)]
 	assert told(part) == {('changed', 'edit'), ('removed', 'drop')}, part
@@ -93,12 +90,9 @@ def test_what_cannot_be_looked_at_is_not_called_gone(sandbox, cloche, tree, erro
 @pytest.mark.parametrize(('name', 'which'), [('keep', 2), ('one', 1)])
 def test_what_cannot_be_looked_at_below_a_copy_is_told_as_such(sandbox, cloche, tree, name, which):
 	"""The call that looks at what lies below: of a changed file it is the second one of that name, of a removed one the first."""
-	if shutil.which('strace') is None:
-		pytest.skip('needs strace')
 	box = sandbox('-m', f'{tree}:{tree}:cow')
 	assert box.sh(f'cd {tree}; echo more >> edit; echo more >> keep; rm -r sub; rm drop').code == 0
-	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', name, '-e', f'inject=newfstatat:error=EIO:when={which}',
-		cloche.program, 'changes', box.id, '--json'], env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	done = cloche.strace(['-f', '-P', name, '-e', f'inject=newfstatat:error=EIO:when={which}'], 'changes', box.id, '--json')
 	assert done.returncode == 0, done
 	[part] = [part for part in json.loads(done.stdout) if part['root'] == str(tree)]
 	everything = {('changed', 'edit'), ('changed', 'keep'), ('removed', 'drop'), ('removed', 'sub/one'), ('removed', 'sub/deep/two')}

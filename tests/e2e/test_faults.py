@@ -10,7 +10,6 @@ import random
 import shutil
 import signal
 import socket
-import subprocess
 import time
 
 import pytest
@@ -439,14 +438,11 @@ def test_second_command_on_an_attached_connection_is_refused(box):
 @pytest.mark.parametrize('verb', ['gc', 'rm'])
 def test_two_that_clear_away_the_same(own_cloche, verb):
 	"""A folder that is half removed is nobody's to mend."""
-	if shutil.which('strace') is None:
-		pytest.skip('needs strace')
 	box = own_cloche.create()
 	box.sh('mkdir /opt/d; for i in $(seq 300); do echo > /opt/d/$i; done')  # more than is moved aside for later
 	kill_and_wait(box.supervisor()[0])
 	args = ('gc',) if verb == 'gc' else ('rm', box.id)
-	slow = subprocess.Popen(['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=unlinkat', '-e', 'inject=unlinkat:delay_exit=3000', own_cloche.program, *args],
-		env=own_cloche.env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+	slow = own_cloche.strace(['-f', '-e', 'trace=unlinkat', '-e', 'inject=unlinkat:delay_exit=3000'], *args, background=True)
 	while slow.poll() is None:
 		done = own_cloche.call(*args)
 		assert done.code == 0, done

@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import time
@@ -211,8 +210,6 @@ def test_twenty_forks_of_forks_are_as_one(sandbox, cloche, fork, project):
 @pytest.mark.parametrize('call', ['openat', 'getdents64'])
 @pytest.mark.parametrize('folder', ['changes', 'images'])
 def test_no_layer_goes_where_what_names_it_cannot_be_read(own_cloche, folder, call):
-	if shutil.which('strace') is None:
-		pytest.skip('needs strace')
 	box = own_cloche.create('-m', f'{own_cloche.cwd}:/work:cow')
 	box.sh('echo s > /work/a')
 	suspend(box)
@@ -221,8 +218,7 @@ def test_no_layer_goes_where_what_names_it_cannot_be_read(own_cloche, folder, ca
 	assert own_cloche.call('rm', one.id).code == 0
 	(own_cloche.state / 'images').mkdir(exist_ok=True)
 	before = layers(own_cloche)
-	done = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-P', own_cloche.state / folder, '-e', f'inject={call}:error=EIO',
-		own_cloche.program, 'gc'], env=own_cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	done = own_cloche.strace(['-f', '-P', own_cloche.state / folder, '-e', f'inject={call}:error=EIO'], 'gc')
 	assert done.returncode != 0 and f'{folder}\': Input/output error' in done.stderr, done
 	assert layers(own_cloche) == before and f'{box.id}.1' in before
 	assert changes(one)['/work'] == {'added': ['/work/a']}
@@ -307,8 +303,7 @@ def test_what_a_killed_apply_left_is_not_the_forks(cloche, sandbox, fork, projec
 	box = sandbox('--no-trace', '-m', f'{project}:/work:cow')
 	box.sh('echo s > /work/s')
 	suspend(box)
-	subprocess.run(['strace', '-qq', '-o', '/dev/null', '-e', 'inject=renameat2:signal=KILL', cloche.program, 'apply', box.id],
-		cwd=project, env=cloche.env(), capture_output=True, timeout=60, check=False)
+	cloche.strace(['-e', 'inject=renameat2:signal=KILL'], 'apply', box.id, cwd=project)
 	[left] = os.listdir(project)
 	assert left.startswith('.cloche-')
 	one = fork(box)
@@ -323,8 +318,7 @@ def test_a_full_disk_is_said_with_its_place(own_cloche):
 	box.sh('echo s > /etc/s')
 	suspend(box)
 	layer = own_cloche.state / 'layers' / f'{box.id}.1'
-	done = subprocess.run(['strace', '-qq', '-o', '/dev/null', '-P', layer, '-e', 'inject=mkdir:error=ENOSPC', own_cloche.program, 'fork', box.id],
-		env=own_cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	done = own_cloche.strace(['-P', layer, '-e', 'inject=mkdir:error=ENOSPC'], 'fork', box.id)
 	assert (done.returncode, done.stderr) == (125, f"cloche: fork: make '{layer}': No space left on device\n"), done
 	assert own_cloche.call('rm', '--record', box.id).code == 0
 

@@ -24,8 +24,7 @@ def strace():
 
 def traced(cloche, *args, inject=None, log='/dev/null'):
 	what = ['-e', f'inject={inject}'] if inject else []
-	return subprocess.run(['strace', '-qq', '-o', log, '-e', 'trace=' + ','.join(CALLS), *what, cloche.program, *args], cwd=cloche.cwd,
-		env=cloche.env(), capture_output=True, text=True, timeout=60, check=False)
+	return cloche.strace(['-o', log, '-e', 'trace=' + ','.join(CALLS), *what], *args)
 
 
 def names_in(folder):

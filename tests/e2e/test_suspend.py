@@ -308,13 +308,10 @@ def test_removed_while_others_end_and_resume_it(own_cloche, project):
 
 def test_the_end_of_a_removed_one_is_told_once(own_cloche):
 	"""Whoever removes it is killed when all is written but the seal: the next one seals it."""
-	if shutil.which('strace') is None:
-		pytest.skip('needs strace')
 	box = own_cloche.create()
 	box.sh('echo y > /etc/y')
 	assert own_cloche.call('suspend', box.id).code == 0
-	killed = subprocess.run(['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'inject=sendto:signal=KILL:when=1', own_cloche.program, 'rm', box.id], env=own_cloche.env(),
-		capture_output=True, text=True, timeout=30, check=False)
+	killed = own_cloche.strace(['-f', '-e', 'inject=sendto:signal=KILL:when=1'], 'rm', box.id)
 	assert killed.returncode == 125 and 'could not be mended' in killed.stderr, killed
 	assert [event['kind'] for event in box.record.events()][-2:] == ['sandbox.stopped', 'sandbox.removed']
 	assert own_cloche.call('gc').out == '1 sandbox mended\n'

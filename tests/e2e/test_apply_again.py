@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One apply after another, of a sandbox that goes on or where the host goes on: none takes back what an earlier one did, or loses
+what the host or the sandbox has."""
+import subprocess
+import time
+
+import pytest
+
+CHANGED = '(the host has changed it meanwhile: `apply --force` goes over it)'
+
+
+def tree(folder):
+	return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob('*') if path.is_file() and not path.is_symlink()}
+
+
+@pytest.fixture
+def host(project):
+	for name in ('f', 'g', 'a', 'p/f', 'q/f'):
+		(project / name).parent.mkdir(exist_ok=True)
+		(project / name).write_text(f'{name[0]} old\n') # some of one size, in one tick
+	time.sleep(0.05)
+	return project
+
+
+def run(cloche, host, script, *options):
+	done = cloche.sh(script, options=('--no-trace', *(options or ('-w', str(host)))), cwd=host)
+	assert done.code == 0, done
+	return done.record.id
+
+
+def lines(done):
+	return done.out.splitlines()
+
+
+@pytest.mark.parametrize('edit', ['', '; echo more >>g'])
+def test_what_was_renamed_over_a_changed_file_stays_at_its_old_place(cloche, host, edit):
+	box = run(cloche, host, 'mv f g' + edit)
+	(host / 'g').write_text('theirs\n')
+	for _ in range(2):
+		done = cloche.call('apply', box)
+		assert done.code == 1 and lines(done)[:2] == ["refused  f  (it became 'g', which is refused)", f'refused  g  {CHANGED}'], done
+	assert (host / 'f').read_text() == 'f old\n' and (host / 'g').read_text() == 'theirs\n'
+
+
+def test_what_an_apply_made_at_an_old_place_is_not_what_was_there(cloche, host, tmp_path):
+	box = run(cloche, host, 'mv p r; echo more >>r/f; echo n >r/n; mv q/f r/q; mkdir p; echo in >p/in')
+	(host / 'p').rename(tmp_path / 'away')
+	(host / 'q/f').write_text('theirs\n')
+	first = cloche.call('apply', box)
+	assert first.code == 1, first
+	after = tree(host)
+	assert after['r/f'] == 'p old\nmore\n' and after['r/n'] == 'n\n' and after['p/in'] == 'in\n'
+	for _ in range(2):
+		cloche.call('apply', box)
+		assert tree(host) == after
+
+
+def test_one_folder_mounted_twice(cloche, host):
+	box = run(cloche, host, 'cd /v; mv p t; mv q p; mv t q; cd /w; echo more >>p/f; mv q/f z', '-w', '/v', '-m', f'{host}:/v:cow', '-m', f'{host}:/w:cow')
+	done = cloche.call('apply', box)
+	assert done.code == 1, done
+	now = tree(host)
+	assert (now['p/f'], now['q/f']) == ('q old\n', 'p old\n') and 'z' not in now
+
+
+def test_removed_made_and_removed_again(own_cloche, host):
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	for verb in ('apply', 'discard'):
+		for script, there in (('rm /w/f', verb == 'discard'), ('echo new >/w/f', True), ('rm /w/f', verb == 'discard')):
+			box.sh(script)
+			done = own_cloche.call(verb, box.id)
+			assert done.code == 0 and (host / 'f').exists() == there, (script, done)
+		(host / 'f').write_text('f old\n')
+		box.remove()
+		box = own_cloche.create('-m', f'{host}:/w:cow')
+	box.remove()
+
+
+@pytest.fixture
+def overlay(tmp_path):
+	"""A filesystem without file handles, as in a container."""
+	for name in ('lower/p/d', 'lower/p/o', 'upper', 'work', 'merged'):
+		(tmp_path / name).mkdir(parents=True)
+	for name in ('d/x', 'd/y', 'o/x', 'o/y'):
+		(tmp_path / 'lower/p' / name).write_text(f'{name[0]} old\n')
+	merged = tmp_path / 'merged'
+	subprocess.run(['mount', '-t', 'overlay', 'overlay', '-o', f'lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work,redirect_dir=on',
+		merged], check=True)
+	time.sleep(0.05)
+	yield merged / 'p'
+	subprocess.run(['umount', merged], check=True)
+
+
+def test_a_folder_that_was_moved_where_there_are_no_handles(cloche, overlay):
+	box = run(cloche, overlay, 'rm d/x; echo mine >d/y')
+	(overlay / 'd').rename(overlay / 'old')
+	(overlay / 'o').rename(overlay / 'd')
+	done = cloche.call('apply', box)
+	assert done.code == 1 and lines(done)[:2] == [f'refused  d/x  {CHANGED}', f'refused  d/y  {CHANGED}'], done
+	assert tree(overlay) == {'old/x': 'd old\n', 'old/y': 'd old\n', 'd/x': 'o old\n', 'd/y': 'o old\n'}
+
+
+def test_parts_where_there_are_no_handles(cloche, overlay):
+	"""Our own work gives folders new times."""
+	box = run(cloche, overlay, 'rm d/x; echo mine >d/y; rm -r o')
+	assert cloche.call('apply', box, 'd/y', cwd=overlay).code == 0
+	done = cloche.call('apply', box)
+	assert done.code == 0 and tree(overlay) == {'d/y': 'mine\n'}, done
+
+
+def test_what_a_living_sandbox_wrote_while_it_was_taken_over(own_cloche, host):
+	"""It is known by what was copied, not by what was listed before."""
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	box.sh('cd /w; echo one >f; echo one >a')
+	slow = own_cloche.strace(['-e', 'inject=fsync:delay_enter=1500000:when=1'], 'apply', box.id, background=True)
+	time.sleep(0.7) # the first file is being written, the second was listed
+	box.sh('echo two >/w/f')
+	out, err = slow.communicate(timeout=60)
+	assert slow.returncode == 0 and (host / 'f').read_text() == 'two\n', (out, err)
+	box.sh('echo one >/w/f')
+	done = own_cloche.call('apply', box.id)
+	assert done.code == 0 and (host / 'f').read_text() == 'one\n', done
+	box.remove()
+
+
+def test_another_users_file_is_not_written_through_a_new_name(cloche, host):
+	subprocess.run(['chown', '1000:1000', host], check=True)
+	box = run(cloche, host, 'mv f n; echo mine >>n; mv g m; chmod 755 m; mv a b')
+	done = cloche.call('apply', box)
+	assert done.code == 1 and lines(done)[:3] == ['applied  R a -> b', 'refused  m  (belongs to another user (0) on the host)',
+		'refused  n  (belongs to another user (0) on the host)'], done
+	assert (host / 'f').read_text() == 'f old\n'
+
+
+def test_no_mode_goes_through_a_mount_or_to_a_folder_of_the_host(cloche, host, tmp_path):
+	box = run(cloche, host, 'chmod 777 p; chmod 666 f; mkdir n; echo n >n/n; chmod 777 n')
+	other, file = tmp_path / 'other', tmp_path / 'file'
+	other.mkdir(0o700)
+	file.touch(0o600)
+	(host / 'n').mkdir(0o700)
+	mounts = ((other, host / 'p'), (file, host / 'f'))
+	for source, target in mounts:
+		subprocess.run(['mount', '--bind', source, target], check=True)
+	done = cloche.call('apply', box)
+	for _, target in mounts:
+		subprocess.run(['umount', target], check=True)
+	mounted = '(another file system is mounted there on the host)'
+	assert done.code == 1 and set(lines(done)[:4]) == {f'refused  f  {mounted}', f'refused  n  {CHANGED}', 'applied  A n/n', f'refused  p  {mounted}'}, done
+	assert [oct(path.stat().st_mode & 0o777) for path in (other, file, host / 'n')] == ['0o700', '0o600', '0o700']
+	cloche.call('apply', box)
+	assert (host / 'n').stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_that_the_host_puts_in_the_way_at_the_last_moment(cloche, host):
+	box = run(cloche, host, 'mv f n; rm p/f')
+	slow = cloche.strace(['-e', 'inject=fdatasync:delay_enter=1500000:when=1'], 'apply', box, background=True)
+	time.sleep(0.7)
+	(host / 'new').write_text('theirs, and longer\n')
+	(host / 'new').rename(host / 'f')
+	(host / 'p').rename(host / 't')
+	(host / 'q').rename(host / 'p')
+	out, err = slow.communicate(timeout=60)
+	assert slow.returncode == 1 and out.count('(the host changed it at this very moment)') == 2, (out, err)
+	assert tree(host) == {'f': 'theirs, and longer\n', 'g': 'g old\n', 'a': 'a old\n', 't/f': 'p old\n', 'p/f': 'q old\n'}
+
+
+def test_a_folder_renamed_into_one_that_was_made_anew(cloche, host):
+	box = run(cloche, host, 'rm -r p; mkdir p; echo n >p/n; mv q p/q')
+	assert cloche.call('apply', box, 'p/n', cwd=host).code == 0
+	done = cloche.call('apply', box)
+	assert done.code == 0 and tree(host) == {'f': 'f old\n', 'g': 'g old\n', 'a': 'a old\n', 'p/n': 'n\n', 'p/q/f': 'q old\n'}, done
+
+
+def test_a_removed_folder_of_which_a_part_stays(cloche, host):
+	(host / 'p/g').write_text('p\n')
+	box = run(cloche, host, 'rm -r p')
+	assert cloche.call('discard', box, 'p/g', cwd=host).code == 0
+	done = cloche.call('apply', box)
+	assert done.code == 0 and (host / 'p/g').exists() and not (host / 'p/f').exists(), done
+	assert cloche.call('apply', box).out == 'nothing to apply\n'
+
+
+def test_other_names_of_what_was_taken_away(own_cloche, host):
+	(host / 'b').hardlink_to(host / 'a')
+	time.sleep(0.05)
+	box = run(own_cloche, host, 'rm a; echo b >b')
+	assert own_cloche.call('apply', box, 'a', cwd=host).code == 0
+	done = own_cloche.call('apply', box)
+	assert done.code == 0 and (host / 'b').read_text() == 'b\n', done
