@@ -12,8 +12,6 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-typedef int apply_act(struct apply *a, size_t i);
-
 /* Files whose data lies below at a place that this work may change get it for themselves first, taken over or not. */
 static int make_whole(struct apply *a, const struct change *c, int *ret_fd)
 {
@@ -56,81 +54,6 @@ static int make_all_whole(struct apply *a)
 	return r;
 }
 
-/* ---- files of shared layers whose data lies below at another place: before that changes, and known to the journal ---- */
-
-static bool is_shared_far(const struct change *c)
-{
-	return changes_is_shared_far(c) && !c->from;
-}
-
-static int keep_done(struct apply *a, const struct change *c)
-{
-	struct journal_entry entry = {.act = JOURNAL_APPLIED};
-
-	memcpy(entry.state, c->state, sizeof(entry.state));
-	changes_content(&c->after, entry.sha256);
-	return journal_add(a->set->journal, a->layer->n, slice_of(c->path), &entry);
-}
-
-static bool is_done(const struct apply *a, size_t i)
-{
-	return a->items[i].result == APPLY_DONE || a->items[i].result == APPLY_LESS;
-}
-
-/* Data of those that do not come over: who needs it first, by its place below. */
-static struct map *find_needed(const struct apply *a)
-{
-	struct map *needed = map_new();
-
-	for (size_t i = 0; i < a->changes->n_items; i++) {
-		const struct change *c = &a->changes->items[i];
-		void **slot = is_shared_far(c) && !is_done(a, i)
-		                      ? map_slot(needed, slice_of(c->data))
-		                      : NULL;
-
-		if (slot && !*slot)
-			*slot = c->path;
-	}
-	return needed;
-}
-
-/* What holds it stays. */
-static void keep_needed(struct apply *a)
-{
-	scoped(map) struct map *needed = find_needed(a);
-
-	for (size_t i = 0; map_len(needed) > 0 && i < a->changes->n_items; i++) {
-		const struct change *c = &a->changes->items[i];
-		const char *needs = c->kind == CHANGE_REMOVED || c->kind == CHANGE_CHANGED
-		                            ? map_find(needed, slice_of(apply_work_base(c)))
-		                            : NULL;
-
-		if (!needs)
-			continue;
-		a->items[i].must_stay = true;
-		if (a->items[i].result != APPLY_WAITING)
-			continue;
-		apply_work_set_result(&a->items[i], APPLY_REFUSED,
-			mem_printf(
-				"it holds the data of '%s', which has to come over first", needs));
-	}
-}
-
-static int settle_shared(struct apply *a)
-{
-	const struct changes *changes = a->changes;
-	int r = 0;
-
-	keep_needed(a);
-	for (size_t i = 0; r == 0 && i < changes->n_items; i++)
-		if (is_shared_far(&changes->items[i]) && is_done(a, i))
-			r = keep_done(a, &changes->items[i]);
-	for (size_t i = 0; r == 0 && i < changes->n_leaning; i++)
-		if (changes_is_shared_far(&changes->leaning[i]))
-			r = keep_done(a, &changes->leaning[i]);
-	return r < 0 ? r : journal_sync(a->set->journal);
-}
-
 static bool is_file_at_its_place(const struct change *c)
 {
 	return (c->kind == CHANGE_CHANGED || c->kind == CHANGE_MODE) && !apply_work_is_folder(c) &&
@@ -164,6 +87,16 @@ static bool is_folder_mode(const struct change *c)
 	return apply_work_is_folder(c) && c->kind == CHANGE_MODE;
 }
 
+int apply_steps_do(struct apply *a, size_t i, apply_act *act)
+{
+	if (apply_work_is_stopped(a))
+		return -EINTR;
+	/* What is taken away is found where it was before. */
+	if (a->changes->items[i].kind != CHANGE_REMOVED && apply_item_is_stuck(a, i))
+		return 0;
+	return apply_work_settle(a, i, act(a, i));
+}
+
 static int run_step(
 	struct apply *a, bool (*wants)(const struct change *), apply_act *act, bool backwards)
 {
@@ -175,12 +108,7 @@ static int run_step(
 
 		if (a->items[i].result != APPLY_WAITING || !wants(&a->changes->items[i]))
 			continue;
-		if (apply_work_is_stopped(a))
-			return -EINTR;
-		/* What is taken away is found where it was before. */
-		if (a->changes->items[i].kind != CHANGE_REMOVED && apply_item_is_stuck(a, i))
-			continue;
-		r = apply_work_settle(a, i, act(a, i));
+		r = apply_steps_do(a, i, act);
 		if (r < 0)
 			return r;
 	}
@@ -191,7 +119,7 @@ static bool needs_mode(const struct apply *a, size_t i)
 {
 	const struct change *c = &a->changes->items[i];
 
-	return is_done(a, i) && S_ISDIR(c->after.mode) &&
+	return apply_work_is_done(a, i) && S_ISDIR(c->after.mode) &&
 	       (c->kind == CHANGE_ADDED || c->kind == CHANGE_RENAMED);
 }
 
@@ -220,9 +148,7 @@ int apply_steps_run(struct apply *a)
 	int r = make_all_whole(a), modes;
 
 	if (r == 0)
-		r = run_step(a, is_shared_far, apply_item_put, false);
-	if (r == 0)
-		r = settle_shared(a);
+		r = apply_shared_run(a);
 	if (r == 0)
 		r = run_step(a, is_file_at_its_place, apply_item_put, false);
 	if (r == 0)

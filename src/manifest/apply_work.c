@@ -126,6 +126,11 @@ const char *apply_work_find_stuck(const struct apply *a, size_t i)
 	return found;
 }
 
+bool apply_work_is_done(const struct apply *a, size_t i)
+{
+	return a->items[i].result == APPLY_DONE || a->items[i].result == APPLY_LESS;
+}
+
 bool apply_work_is_stopped(const struct apply *a)
 {
 	return a->options->stop && *a->options->stop;

@@ -40,6 +40,7 @@ const char *apply_work_base(const struct change *c); /* its path below */
 void apply_work_add_stuck(struct apply *a, const struct change *c);
 /* The rename that item i waits for so; NULL: none. */
 const char *apply_work_find_stuck(const struct apply *a, size_t i);
+bool apply_work_is_done(const struct apply *a, size_t i);
 bool apply_work_is_stopped(const struct apply *a); /* the user wants no more */
 bool apply_work_is_folder(const struct change *c);
 bool apply_work_has_new_content(const struct change *c);
@@ -57,6 +58,11 @@ int apply_item_make_parents(struct apply *a, const char *path);
 int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *lost);
 int apply_item_write_rights(struct apply *a, size_t i, struct str *lost);
 
+typedef int apply_act(struct apply *a, size_t i);
+/* Does item i unless it is stuck; -EINTR where the user wants no more. */
+int apply_steps_do(struct apply *a, size_t i, apply_act *act);
+
+int apply_shared_run(struct apply *a);
 int apply_rename_all(struct apply *a);
 int apply_steps_run(struct apply *a);
 

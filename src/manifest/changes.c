@@ -317,6 +317,10 @@ static bool is_settled(const struct change_set *set, int n, const struct change 
 
 	bool no_data = changes_is_shared_far(c) || ((c->flags & CHANGE_LOST) && c->own_layer > 0);
 
+	/* What one act put in the place of what it took away was removed, too. */
+	if (c->kind == CHANGE_REMOVED && !(c->flags & CHANGE_REPLACED) &&
+		journal_find(set->journal, n, slice_of(c->path), false))
+		return false;
 	if (e && e->act == JOURNAL_APPLIED && no_data)
 		return true; /* nothing to compare, and no sandbox writes to a shared layer */
 	return e && strcmp(e->state, c->state) == 0;

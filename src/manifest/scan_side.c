@@ -127,6 +127,8 @@ void scan_side_state(const struct change *change, uint32_t id_base, char ret[DIG
 
 	if (change->kind == CHANGE_REMOVED) {
 		str_puts(&text, "removed");
+		if (!S_ISREG(change->before.mode))
+			str_printf(&text, " %o", change->before.mode & S_IFMT);
 	} else {
 		str_printf(&text, "%o %u %u %s %s ", side->mode, side->uid - id_base,
 			side->gid - id_base, side->sha256, side->attributes);

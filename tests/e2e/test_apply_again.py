@@ -187,3 +187,28 @@ def test_other_names_of_what_was_taken_away(own_cloche, host):
 	assert own_cloche.call('apply', box, 'a', cwd=host).code == 0
 	done = own_cloche.call('apply', box)
 	assert done.code == 0 and (host / 'b').read_text() == 'b\n', done
+
+
+def test_what_took_the_place_of_a_folder_and_went(own_cloche, host):
+	"""One act took the folder away and put the file there; the file's removal is another."""
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	for script, kind in (('rm -r p; echo flat >p', 'is_file'), ('rm p', None), ('mkdir p; echo in >p/in', 'is_dir'), ('rm -r p; echo flat >p', 'is_file'),
+			('rm p; mkdir p', 'is_dir'), ('rm -r p', None)):
+		assert box.sh('cd /w; ' + script).code == 0
+		done = own_cloche.call('apply', box.id)
+		assert done.code == 0 and (getattr(host / 'p', kind)() if kind else not (host / 'p').exists()), (script, done)
+	box.remove()
+
+
+def test_data_of_a_shared_layer_whose_folder_comes_later(own_cloche, host):
+	"""It has to come over before its place is taken, and cannot: what takes it waits."""
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	assert box.sh('cd /w; mv a q/a; mv p/f a; mv q r').code == 0
+	assert own_cloche.call('suspend', box.id).code == 0
+	fork = own_cloche.call('fork', box.id).out.strip()
+	for args in (('rm', fork), ('rm', '--record', box.id)):
+		assert own_cloche.call(*args).code == 0
+	for _ in range(3):
+		done = own_cloche.call('apply', fork)
+	assert done.code == 0, done
+	assert tree(host) == {'f': 'f old\n', 'g': 'g old\n', 'a': 'p old\n', 'r/a': 'a old\n', 'r/f': 'q old\n'}
