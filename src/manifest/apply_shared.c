@@ -109,6 +109,7 @@ static int put(struct shared *s, size_t i)
 	const struct change *c = &s->a->changes->items[i];
 	int r = apply_steps_do(s->a, i, apply_item_put);
 
+	s->a->items[i].is_early = s->a->items[i].result == APPLY_REFUSED;
 	if (r < 0 || !apply_work_is_done(s->a, i))
 		return r;
 	find_need(s, c->data)->n--;
@@ -153,10 +154,11 @@ static bool has_folder(const struct apply *a, const char *path)
 static void refuse_holder(struct apply *a, size_t i, const char *needed_by)
 {
 	a->items[i].must_stay = true;
-	if (a->items[i].result == APPLY_WAITING)
-		apply_work_set_result(&a->items[i], APPLY_REFUSED,
-			mem_printf("it holds the data of '%s', which has to come over first",
-				needed_by));
+	if (a->items[i].result != APPLY_WAITING)
+		return;
+	a->items[i].is_early = true;
+	apply_work_set_result(&a->items[i], APPLY_REFUSED,
+		mem_printf("it holds the data of '%s', which has to come over first", needed_by));
 }
 
 /* Whatever waits for one that does not come over does not either. */
@@ -170,8 +172,10 @@ static void refuse_stuck(struct shared *s)
 		if (!is_meant(&a->changes->items[i]) || apply_work_is_done(a, i))
 			continue;
 		if (a->items[i].result == APPLY_WAITING &&
-			!has_folder(a, a->changes->items[i].path))
+			!has_folder(a, a->changes->items[i].path)) {
 			(void)apply_work_settle(a, i, -ENOENT);
+			a->items[i].is_early = true;
+		}
 		if (a->items[i].result == APPLY_WAITING)
 			continue;
 		for (; (holder = find_holder(s, at)) != SIZE_MAX; at = holder)
@@ -220,4 +224,21 @@ int apply_shared_run(struct apply *a)
 	keep_needed(&s);
 	shared_done(&s);
 	return r;
+}
+
+bool apply_shared_is_left(struct apply *a)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < a->changes->n_items; i++) {
+		struct apply_item *item = &a->items[i];
+
+		if (!item->is_early)
+			continue;
+		item->is_early = item->must_stay = false;
+		free(take(&item->text));
+		item->result = APPLY_WAITING;
+		any = true;
+	}
+	return any;
 }

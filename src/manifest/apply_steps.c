@@ -143,12 +143,10 @@ static int set_folder_modes(struct apply *a)
 	return first;
 }
 
-int apply_steps_run(struct apply *a)
+static int run_all(struct apply *a)
 {
-	int r = make_all_whole(a), modes;
+	int r = apply_shared_run(a);
 
-	if (r == 0)
-		r = apply_shared_run(a);
 	if (r == 0)
 		r = run_step(a, is_file_at_its_place, apply_item_put, false);
 	if (r == 0)
@@ -165,8 +163,18 @@ int apply_steps_run(struct apply *a)
 		r = run_step(a, is_replaced_file, apply_item_remove, false);
 	if (r == 0)
 		r = run_step(a, is_other_file, apply_item_put, false);
+	return r == 0 ? run_step(a, is_folder_mode, apply_item_put, true) : r;
+}
+
+int apply_steps_run(struct apply *a)
+{
+	int r = make_all_whole(a), modes;
+
 	if (r == 0)
-		r = run_step(a, is_folder_mode, apply_item_put, true);
+		r = run_all(a);
+	/* What came too early for its folder. */
+	if (r == 0 && apply_shared_is_left(a))
+		r = run_all(a);
 	modes = set_folder_modes(a);
 	return r < 0 ? r : modes;
 }

@@ -63,7 +63,11 @@ typedef int apply_act(struct apply *a, size_t i);
 int apply_steps_do(struct apply *a, size_t i, apply_act *act);
 
 int apply_shared_run(struct apply *a);
+/* Lets those wait again that could not come over so early, and what waited for them; false: there are none. */
+bool apply_shared_is_left(struct apply *a);
 int apply_rename_all(struct apply *a);
+/* Tells the journal which folders have their times from this apply: after its last act. */
+int apply_keep_touched(struct apply *a);
 int apply_steps_run(struct apply *a);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "manifest/journal_internal.h"
+#include "util/clock.h"
 #include "util/mem.h"
 
 struct paths {
@@ -71,6 +72,7 @@ struct journal_mount *journal_mount(struct journal *journal, int n)
 	if (m && !m->renames) {
 		m->renames = renames_new();
 		m->temporaries = map_new();
+		m->touched = map_new();
 	}
 	return m;
 }
@@ -114,6 +116,27 @@ void journal_remember_temporary(struct journal *journal, int n, struct slice pat
 		*map_slot(m->temporaries, path) = m;
 }
 
+static struct slice inode_key(const uint64_t *inode)
+{
+	return (struct slice){.p = (const char *)inode, .len = sizeof(*inode)};
+}
+
+void journal_remember_touched(struct journal *journal, int n, uint64_t inode, int64_t ctime_ns)
+{
+	struct journal_mount *m = journal_mount(journal, n);
+
+	if (m)
+		*map_slot(m->touched, inode_key(&inode)) = (void *)(intptr_t)ctime_ns;
+}
+
+bool journal_is_touched(const struct journal *journal, int n, const struct stat *folder)
+{
+	const struct journal_mount *m = find_known(journal, n);
+	uint64_t inode = folder->st_ino;
+
+	return m && (intptr_t)map_find(m->touched, inode_key(&inode)) == clock_ns(folder->st_ctim);
+}
+
 void journal_forget_temporaries(struct journal *journal, int n)
 {
 	struct journal_mount *m = journal_mount(journal, n);
@@ -143,6 +166,7 @@ void journal_free(struct journal *journal)
 	for (size_t i = 0; i < JOURNAL_MOUNTS_MAX; i++) {
 		renames_free(journal->mounts[i].renames);
 		map_free(journal->mounts[i].temporaries);
+		map_free(journal->mounts[i].touched);
 	}
 	scoped_close(&journal->fd);
 	str_done(&journal->owed);

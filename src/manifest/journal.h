@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "manifest/renames.h"
 #include "util/digest.h"
@@ -54,6 +55,8 @@ const struct rename *journal_last_rename(const struct journal *journal, int n);
 void journal_drop_rename(struct journal *journal, int n);
 /* An apply was at work on the mount: what changed on the host since may be by it. */
 bool journal_has_begun(const struct journal *journal, int n);
+/* Whether a folder of the host is as an apply left it, which gave it its time of change. */
+bool journal_is_touched(const struct journal *journal, int n, const struct stat *folder);
 /* What an apply that did not come to its end may have left of its temporary files: from *i = 0 on, until false. */
 bool journal_next_temporary(
 	const struct journal *journal, int n, size_t *i, struct slice *ret_path);
@@ -66,6 +69,7 @@ int journal_add(
 int journal_add_rename(struct journal *journal, int n, const struct rename *rename);
 int journal_add_begun(struct journal *journal, int n); /* nothing where it is known already */
 int journal_add_temporary(struct journal *journal, int n, const char *path);
+int journal_add_touched(struct journal *journal, int n, const struct stat *folder);
 int journal_add_tidy(struct journal *journal, int n); /* none is left */
 int journal_sync(struct journal *journal);
 /* The error of the last line that could not be written or synced: its disk is not the host folder's. 0: none. */

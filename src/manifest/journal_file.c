@@ -8,6 +8,7 @@
 
 #include "manifest/journal_internal.h"
 #include "util/base64.h"
+#include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -109,6 +110,10 @@ static void read_line(struct journal *journal, struct slice text)
 		journal_remember_begun(journal, n);
 	else if (act && strcmp(act, "tidy") == 0)
 		journal_forget_temporaries(journal, n);
+	else if (act && strcmp(act, "touched") == 0)
+		journal_remember_touched(journal, n,
+			(uint64_t)json_integer_value(json_object_get(line, "inode")),
+			(int64_t)json_integer_value(json_object_get(line, "ctime_ns")));
 	else if (act && strcmp(act, "opened") == 0)
 		journal->newest = NULL;
 	else if (act)
@@ -288,6 +293,22 @@ int journal_add_temporary(struct journal *journal, int n, const char *path)
 	jsonw_kslice(&j, "path", slice_of(path));
 	jsonw_object_end(&j);
 	journal_remember_temporary(journal, n, slice_of(path));
+	return write_line(journal, &line);
+}
+
+int journal_add_touched(struct journal *journal, int n, const struct stat *folder)
+{
+	scoped_str struct str line = {0};
+	struct jsonw j = jsonw_to(&line);
+	int64_t ctime_ns = clock_ns(folder->st_ctim);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "act", "touched");
+	jsonw_kint(&j, "n", n);
+	jsonw_kint(&j, "inode", (int64_t)folder->st_ino);
+	jsonw_kint(&j, "ctime_ns", ctime_ns);
+	jsonw_object_end(&j);
+	journal_remember_touched(journal, n, folder->st_ino, ctime_ns);
 	return write_line(journal, &line);
 }
 

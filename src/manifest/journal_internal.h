@@ -14,6 +14,7 @@ struct journal_mount {
 	bool has_begun;
 	struct renames *renames; /* NULL: nothing is known of the mount */
 	struct map *temporaries; /* as a set */
+	struct map *touched;     /* inode of a folder to its time of change in ns */
 };
 
 struct journal {
@@ -36,6 +37,7 @@ void journal_remember_rename(struct journal *journal, int n, const struct rename
 void journal_forget_rename(struct journal *journal, int n, const char *from, const char *to);
 void journal_remember_begun(struct journal *journal, int n);
 void journal_remember_temporary(struct journal *journal, int n, struct slice path);
+void journal_remember_touched(struct journal *journal, int n, uint64_t inode, int64_t ctime_ns);
 void journal_forget_temporaries(struct journal *journal, int n);
 
 #endif

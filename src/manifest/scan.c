@@ -100,18 +100,14 @@ int scan_each_name(int dirfd, int (*on_name)(void *data, const char *name), void
 	return r;
 }
 
-/* Where folders have no handles: one that was put there has a younger time of change, as has one in which something was made.
- * Once an apply was at work that may have been us, and only the former leaves the time of its content as it was. */
-static bool is_another_by_time(const struct scan *scan, int lfd)
+/* It was put there, or something was made in it, since the sandbox was made; by whom only an apply can say. */
+static bool is_younger(const struct scan *scan, int lfd)
 {
 	struct stat st;
 
-	if (fstat(lfd, &st) < 0)
-		return true;
-	if (!changes_is_since(scan->set, clock_ns(st.st_ctim)))
-		return false;
-	return !journal_has_begun(scan->set->journal, scan->layer->n) ||
-	       clock_ns(st.st_mtim) != clock_ns(st.st_ctim);
+	return fstat(lfd, &st) < 0 ||
+	       (changes_is_since(scan->set, clock_ns(st.st_ctim)) &&
+		       !journal_is_touched(scan->set->journal, scan->layer->n, &st));
 }
 
 /* The lowest of the sandbox's own folders was copied up from what lies below, those over it from one another; one that was
@@ -129,24 +125,19 @@ static bool is_another(const struct stack_folder *over, const unsigned char *han
 }
 
 /* A rename of a folder leaves the times of what is in it as they were. What was merged is known by its handle, wherever it lies
- * now; what was hidden, or was not there, by what it lies in and the folder's own time. */
+ * now; what was hidden, was not there, or has no handle, by what it lies in and the folder's own time. */
 bool scan_is_unseen(
 	const struct scan *scan, int lfd, const struct stack_folder *merged, bool is_around_unseen)
 {
 	unsigned char handle[UPPER_ORIGIN_MAX];
 	size_t len = 0;
-	struct stat st;
 
 	if (scan->layer->n < 0)
 		return false; /* an image, or our own view of the host: nobody else changes it */
-	if (!merged)
-		return is_around_unseen || fstat(lfd, &st) < 0 ||
-		       changes_is_since(scan->set, clock_ns(st.st_ctim));
-	if (!scan->layer->is_copied)
+	if (merged && !scan->layer->is_copied)
 		len = upper_handle(lfd, "", handle);
-	if (len == 0)
-		return is_around_unseen || is_another_by_time(scan, lfd);
-	return is_another(merged, handle, len);
+	return len > 0 ? is_another(merged, handle, len)
+	               : is_around_unseen || is_younger(scan, lfd);
 }
 
 static void visit_folder(
@@ -305,7 +296,7 @@ static bool top_is_another(const struct scan *scan)
 	char now[FOLDER_ID_SIZE];
 
 	if (scan->layer->n >= 0 && change_layer_lacks_handles(scan->layer))
-		return is_another_by_time(scan, scan->lower_fd);
+		return is_younger(scan, scan->lower_fd);
 	folder_id_of(scan->lower_fd, now);
 	return folder_id_differs(scan->layer->folder_id, now);
 }

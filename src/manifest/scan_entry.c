@@ -190,6 +190,8 @@ void scan_entry_file(struct scan *scan, const struct scan_frame *f, const struct
 	if (e->base)
 		scan_entry_hide(scan, e, "", CHANGE_REPLACED | (f->is_unseen ? CHANGE_UNSEEN : 0));
 	c = scan_add(scan, CHANGE_ADDED, mem_dup(e->path));
+	if (f->is_unseen)
+		c->flags |= CHANGE_UNSEEN;
 	read_after(scan, f, e, scan_skipped_len(e->path) == 0, c);
 	keep_origin(scan, &e->at.up, c->data, scan->out->n_items - 1);
 }

@@ -201,14 +201,42 @@ def test_what_took_the_place_of_a_folder_and_went(own_cloche, host):
 
 
 def test_data_of_a_shared_layer_whose_folder_comes_later(own_cloche, host):
-	"""It has to come over before its place is taken, and cannot: what takes it waits."""
+	"""It has to come over before its place is taken, and cannot until the renames are done: what takes it waits."""
 	box = own_cloche.create('-m', f'{host}:/w:cow')
 	assert box.sh('cd /w; mv a q/a; mv p/f a; mv q r').code == 0
 	assert own_cloche.call('suspend', box.id).code == 0
 	fork = own_cloche.call('fork', box.id).out.strip()
 	for args in (('rm', fork), ('rm', '--record', box.id)):
 		assert own_cloche.call(*args).code == 0
-	for _ in range(3):
-		done = own_cloche.call('apply', fork)
+	done = own_cloche.call('apply', fork)
 	assert done.code == 0, done
 	assert tree(host) == {'f': 'f old\n', 'g': 'g old\n', 'a': 'p old\n', 'r/a': 'a old\n', 'r/f': 'q old\n'}
+
+
+def test_a_folder_removed_after_an_apply_in_it(own_cloche, host):
+	"""Its time of change is ours, and not the host's who may have put another one there."""
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	for script in ('cd /w; echo n >p/n; mkdir q/new', 'cd /w; rm -r p q'):
+		assert box.sh(script).code == 0
+		assert own_cloche.call('suspend', box.id).code == 0
+		done = own_cloche.call('apply', box.id)
+		assert done.code == 0, done
+		assert own_cloche.call('resume', box.id).code == 0
+	assert set(tree(host)) == {'f', 'g', 'a'} and not (host / 'p').exists() and not (host / 'q').exists()
+	box.remove()
+
+
+def test_a_folder_that_the_host_puts_there_after_an_apply_in_it(own_cloche, host, tmp_path):
+	box = own_cloche.create('-m', f'{host}:/w:cow')
+	(tmp_path / 'other').mkdir()
+	(tmp_path / 'other/f').write_text('theirs\n')
+	box.sh('echo n >/w/p/n')
+	assert own_cloche.call('apply', box.id).code == 0
+	box.sh('rm -r /w/p')
+	(host / 'p').rename(tmp_path / 'away')
+	(tmp_path / 'other').rename(host / 'p')
+	(host / 'p/n').write_text('made\n')
+	done = own_cloche.call('apply', box.id)
+	assert done.code == 1 and f'refused  p/f  {CHANGED}' in lines(done), done
+	assert tree(host / 'p') == {'f': 'theirs\n', 'n': 'made\n'}
+	box.remove()
