@@ -52,7 +52,17 @@ static void add_text(struct str *out, const char *text, const char *more)
 	str_putc(out, ')');
 }
 
-static void add_note(struct str *out, const struct apply_note *note)
+static bool has_install_script(const struct apply_note *note)
+{
+	return is_done(note) && note->is_dependency;
+}
+
+static const char *note_more(const struct apply_note *note)
+{
+	return has_install_script(note) ? "has install scripts" : "";
+}
+
+static void add_note(struct str *out, const struct apply_note *note, const char *more)
 {
 	str_printf(out, "%-8s ", words[note->result]);
 	if (is_done(note))
@@ -62,7 +72,7 @@ static void add_note(struct str *out, const struct apply_note *note)
 		str_puts(out, " -> ");
 	}
 	log_add_escaped(out, slice_of(note->path));
-	add_text(out, note->text, "");
+	add_text(out, note->text, more);
 	str_putc(out, '\n');
 }
 
@@ -134,7 +144,7 @@ static void add_grouped(struct str *out, struct group *group, const struct apply
 	if (is_folder)
 		add_folder(out, group);
 	else
-		add_note(out, note);
+		add_note(out, note, "");
 	group->n_shown += is_folder ? group->n : 1;
 }
 
@@ -152,6 +162,18 @@ static void add_rests(struct str *out, struct map *groups, bool left)
 	}
 }
 
+/* Naming node_modules took them along: `npm install` would have run them, `npm rebuild` will. */
+static void add_install_scripts(struct str *out, const struct apply_report *report)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < report->n_notes; i++)
+		n += has_install_script(&report->notes[i]);
+	if (n > 0)
+		str_printf(out, "applied  %zu package%s with install scripts  (-v lists them)\n", n,
+			n == 1 ? "" : "s");
+}
+
 void apply_notes_add(struct str *out, const struct apply_report *report, const struct cli *cli)
 {
 	struct map *groups = group_notes(report);
@@ -165,13 +187,15 @@ void apply_notes_add(struct str *out, const struct apply_report *report, const s
 				(cli->quiet && note->result == APPLY_DONE && !note->text))
 				continue;
 			if (cli->verbose)
-				add_note(out, note);
+				add_note(out, note, note_more(note));
 			else
 				add_grouped(out, find_group(groups, note), note);
 		}
 		if (!cli->verbose)
 			add_rests(out, groups, left);
 	}
+	if (!cli->verbose && !cli->quiet)
+		add_install_scripts(out, report);
 	free_groups(groups);
 }
 
@@ -232,6 +256,8 @@ void apply_notes_json(struct str *out, const char *root, const struct apply_repo
 			jsonw_kslice(&j, "from", slice_of(note->from));
 		if (note->text)
 			jsonw_ktext(&j, "note", note->text);
+		if (has_install_script(note))
+			jsonw_kbool(&j, "install_scripts", true);
 		jsonw_object_end(&j);
 	}
 	jsonw_array_end(&j);

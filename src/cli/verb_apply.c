@@ -183,6 +183,7 @@ const struct verb verb_apply = {
 	.text = "Without PATH everything comes over but what the host would run by itself (hooks, "
 		"CI\n"
 		"files, settings of editors) and what lies in .git and node_modules: name that.\n"
+		"Naming a node_modules takes all of it, and counts the install scripts.\n"
 		"What the host changed meanwhile is refused, and the exit status is 1 then, as "
 		"where\n"
 		"not all could be read, or something at or below a PATH still waits for its own "

@@ -14,6 +14,7 @@
 #include "manifest/journal.h"
 #include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
+#include "manifest/runs_on_host.h"
 #include "util/map.h"
 #include "util/mem.h"
 #include "util/path.h"
@@ -146,7 +147,9 @@ static void report_items(const struct apply *a, struct apply_report *report)
 		note->kind = c->kind;
 		note->from = mem_dup(c->kind == CHANGE_RENAMED ? c->from : NULL);
 		note->folder_len = left_with(c, item->result, note->path);
-		note->runs_on_host = c->flags & CHANGE_RUNS_ON_HOST;
+		note->is_dependency =
+			(c->flags & CHANGE_RUNS_ON_HOST) && runs_on_host_is_dependency(c->path);
+		note->runs_on_host = (c->flags & CHANGE_RUNS_ON_HOST) && !note->is_dependency;
 	}
 }
 

@@ -39,7 +39,8 @@ struct apply_note {
 	enum change_kind kind; /* NONE: a path that names nothing */
 	char *from;            /* RENAMED: its old path, else NULL */
 	size_t folder_len;     /* LEFT as one of many: this much of path is the skipped folder */
-	bool runs_on_host;
+	bool runs_on_host;     /* to be named itself */
+	bool is_dependency;    /* a package of a node_modules with install scripts */
 };
 
 struct apply_report {

@@ -62,13 +62,20 @@ bool apply_plan_is_git(const struct change *c)
 	return c->skipped_len >= 4 && memcmp(c->path + c->skipped_len - 4, ".git", 4) == 0;
 }
 
+/* Nobody names each package: who names the folder of what others brought runs what is in it, whatever that is. */
+static bool comes_with_its_folder(const struct change *c)
+{
+	return runs_on_host_is_dependency(c->path);
+}
+
 /* What only comes over when it is named. */
 static bool stays_unless_named(
 	const struct change *c, const struct apply_options *options, struct apply_item *item)
 {
 	const char *reason = changes_runs_on_host(c);
 
-	if ((c->flags & CHANGE_RUNS_ON_HOST) && !is_any(c, options, names_running)) {
+	if ((c->flags & CHANGE_RUNS_ON_HOST) && !comes_with_its_folder(c) &&
+		!is_any(c, options, names_running)) {
 		decide(item, APPLY_LEFT,
 			mem_printf("the host would run it (%s): name it to take it over", reason));
 		return true;

@@ -241,7 +241,18 @@ static bool package_differs(const struct change_layer *layer, const struct chang
 	if (c->data ? read_package(lower, c->data, &after) < 0
 		    : read_own_package(layer, c, &after) < 0)
 		return true;
-	return runs_on_host_scripts_differ(str_slice(&before), str_slice(&after));
+	return runs_on_host_scripts_differ(
+		str_slice(&before), str_slice(&after), runs_on_host_is_dependency(c->path));
+}
+
+bool changes_dependency_runs(int root_fd, const struct change *c)
+{
+	scoped_str struct str after = {0};
+
+	if (c->kind == CHANGE_REMOVED)
+		return false;
+	return read_package(root_fd, c->path, &after) < 0 ||
+	       runs_on_host_scripts_differ(str_slice(&(struct str){0}), str_slice(&after), true);
 }
 
 const char *changes_runs_on_host(const struct change *c)

@@ -140,6 +140,8 @@ void changes_mark_quiet(struct changes *changes);                          /* so
 void changes_list_add(struct changes_list *list, struct changes *changes); /* takes it */
 /* Why the host would run it (runs_on_host.h), or NULL. CHANGE_RUNS_ON_HOST also looks into a package.json. */
 const char *changes_runs_on_host(const struct change *change);
+/* Whether what is there now of a package that others brought has scripts that its installation runs, or cannot be read. */
+bool changes_dependency_runs(int root_fd, const struct change *change);
 /* Its data lies below at another place than the one it is compared with. */
 bool changes_is_far(const struct change *change);
 /* How much of a path is a folder whose changes are counted and not listed (.git, node_modules); 0: none. */

@@ -8,6 +8,7 @@
 
 #include "manifest/lower.h"
 #include "manifest/manifest_internal.h"
+#include "manifest/runs_on_host.h"
 #include "util/mem.h"
 #include "util/path.h"
 
@@ -41,8 +42,16 @@ static bool is_by_host(const struct changes_rw_options *o, const struct changes 
 	return o->seen->touch(o->seen->data, str_slice(&absolute)) == RW_UNTOUCHED;
 }
 
-static void finish_one(
-	const struct changes_rw_options *o, const struct changes *changes, struct change *c)
+/* What was in a package.json before is not known, but of the many that others brought few have what would be run. */
+static bool runs_on_host(int root_fd, const struct change *c)
+{
+	if (c->kind == CHANGE_MODE || !changes_runs_on_host(c))
+		return false;
+	return !runs_on_host_is_dependency(c->path) || changes_dependency_runs(root_fd, c);
+}
+
+static void finish_one(const struct changes_rw_options *o, const struct changes *changes,
+	int root_fd, struct change *c)
 {
 	c->skipped_len = scan_skipped_len(c->path);
 	if (c->skipped_len > 0)
@@ -51,7 +60,7 @@ static void finish_one(
 		c->flags |= CHANGE_UNREAD;
 	if (is_by_host(o, changes, c, c->path) && (!c->from || is_by_host(o, changes, c, c->from)))
 		c->flags |= CHANGE_HOST_CHANGED;
-	if (c->kind != CHANGE_MODE && changes_runs_on_host(c))
+	if (runs_on_host(root_fd, c))
 		c->flags |= CHANGE_RUNS_ON_HOST;
 }
 
@@ -76,7 +85,7 @@ static int read_one(const struct change_set *set, const struct change_rw *rw,
 		return r;
 	changes_sort(changes);
 	for (size_t i = 0; i < changes->n_items; i++)
-		finish_one(o, changes, &changes->items[i]);
+		finish_one(o, changes, root_fd, &changes->items[i]);
 	changes_mark_quiet(changes);
 	return 0;
 }

@@ -99,17 +99,9 @@ static bool is_inner_git(const char *path)
 	       strcmp(name, "/config.worktree") == 0;
 }
 
-const char *runs_on_host_reason(const char *path, bool whole)
+static bool is_in_modules(const char *path)
 {
-	if (is_inner_git(path))
-		return strstr(path, "/hooks/") ? "git hook" : "git configuration";
-	for (const char *at = path; at; at = strchr(at, '/')) {
-		at += *at == '/';
-		for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-			if (matches_here(at, rules[i].pattern, whole))
-				return rules[i].reason;
-	}
-	return NULL;
+	return strncmp(path, "node_modules/", 13) == 0 || strstr(path, "/node_modules/");
 }
 
 bool runs_on_host_is_package(const char *path)
@@ -117,6 +109,38 @@ bool runs_on_host_is_package(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return strcmp(slash ? slash + 1 : path, "package.json") == 0;
+}
+
+bool runs_on_host_is_dependency(const char *path)
+{
+	return is_in_modules(path) && runs_on_host_is_package(path) && !is_inner_git(path);
+}
+
+/* No forge, editor or shell looks into a package that others brought; git and the package tool do. */
+static const char *find_in_modules(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	if (runs_on_host_is_package(path))
+		return "install script";
+	if (slice_ends(slice_of(path), "/.git/info/attributes"))
+		return "git filter";
+	return strcmp(name, "/.git") == 0 ? "git folder" : NULL;
+}
+
+const char *runs_on_host_reason(const char *path, bool whole)
+{
+	if (is_inner_git(path))
+		return strstr(path, "/hooks/") ? "git hook" : "git configuration";
+	if (is_in_modules(path))
+		return find_in_modules(path);
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at += *at == '/';
+		for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+			if (matches_here(at, rules[i].pattern, whole))
+				return rules[i].reason;
+	}
+	return NULL;
 }
 
 static bool read_scripts(struct slice text, json_t **ret_root, json_t **ret_scripts)
@@ -131,13 +155,30 @@ static bool read_scripts(struct slice text, json_t **ret_root, json_t **ret_scri
 	return json_is_object(*ret_root);
 }
 
-bool runs_on_host_scripts_differ(struct slice before, struct slice after)
+static bool differs(const json_t *a, const json_t *b)
+{
+	return (!a != !b) || (a && !json_equal(a, b));
+}
+
+/* All that a package tool runs of a package that is not the user's own. */
+static bool install_scripts_differ(const json_t *a, const json_t *b)
+{
+	static const char *const names[] = {"preinstall", "install", "postinstall"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (differs(json_object_get(a, names[i]), json_object_get(b, names[i])))
+			return true;
+	return false;
+}
+
+bool runs_on_host_scripts_differ(struct slice before, struct slice after, bool is_dependency)
 {
 	json_t *a, *b, *a_scripts, *b_scripts;
 	bool known_a = read_scripts(before, &a, &a_scripts);
 	bool known_b = read_scripts(after, &b, &b_scripts);
-	bool differ = !known_a || !known_b || (!a_scripts != !b_scripts) ||
-	              (a_scripts && !json_equal(a_scripts, b_scripts));
+	bool differ = !known_a || !known_b ||
+	              (is_dependency ? install_scripts_differ(a_scripts, b_scripts)
+				     : differs(a_scripts, b_scripts));
 
 	json_decref(a);
 	json_decref(b);

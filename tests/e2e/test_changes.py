@@ -184,21 +184,35 @@ def test_apply_says_in_json_and_at_the_end_of_a_run_what_it_did(cloche, tree):
 	assert cloche.sh('echo y > new', options=('--apply', '--quiet', '-w', str(tree))).err == ''
 
 
-def test_what_node_modules_would_run_is_one_line_and_no_success(cloche, tree):
-	run = edited(cloche, tree, 'for i in 1 2 3; do mkdir -p node_modules/$i; echo \'{"scripts":{"install":"x"}}\' > node_modules/$i/package.json; '
-		'echo x > node_modules/$i/i.js; done')
-	would = 'the host would run it (package script): name it to take it over'
-	whole = cloche.call('apply', run.record.id)
-	assert whole.code == 0 and whole.out.splitlines() == [
-		'left     node_modules/  3 files  (name its folder to take it over)', f'left     node_modules/  3 files  ({would}; -v lists them)',
-		'0 applied, 6 left'], whole
+def test_naming_node_modules_takes_all_of_it_and_counts_install_scripts(cloche, tree):
+	run = edited(cloche, tree, 'mkdir -p node_modules/1/.github/workflows node_modules/1/.git/hooks; echo x | tee node_modules/1/.github/workflows/ci.yml '
+		'node_modules/1/.npmrc node_modules/1/.git/hooks/post-merge; for i in 1 2 3; do mkdir -p node_modules/$i; echo x > node_modules/$i/i.js; '
+		'echo \'{"scripts":{"test":"x"}}\' > node_modules/$i/package.json; done; echo \'{"scripts":{"postinstall":"x"}}\' > node_modules/2/package.json')
+	hook = 'left     node_modules/1/.git/hooks/post-merge  (the host would run it (git hook): name it to take it over)'
+	part = change_set(run, tree)
+	assert [(os.path.relpath(note['path'], tree), note['reason']) for note in part['runs_on_host']] == [
+		('node_modules/1/.git/hooks/post-merge', 'git hook'), ('node_modules/2/package.json', 'install script')]
+	for paths in ((), ('.',)):
+		whole = cloche.call('apply', run.record.id, *paths)
+		assert whole.code == len(paths) and whole.out.splitlines() == [
+			hook, 'left     node_modules/  8 files  (name its folder to take it over)', '0 applied, 9 left'], whole
+	each = cloche.call('apply', '-v', run.record.id, 'node_modules/2')
+	assert each.code == 0 and each.out.splitlines() == [
+		'applied  A node_modules/2/i.js', 'applied  A node_modules/2/package.json  (has install scripts)', '2 applied'], each
+	(tree / 'node_modules' / '2' / 'package.json').unlink()
 	named = cloche.call('apply', run.record.id, 'node_modules')
 	assert named.code == 1 and named.out.splitlines() == [
-		f'left     node_modules/  3 files  ({would}; -v lists them)', *(f'applied  A node_modules/{i}/i.js' for i in (1, 2, 3)),
-		'3 applied, 3 left'], named
-	each = cloche.call('apply', '-v', run.record.id, 'node_modules/1')
-	assert each.code == 1 and each.out.splitlines() == [f'left     node_modules/1/package.json  ({would})', '0 applied, 1 left'], each
-	assert cloche.call('apply', run.record.id, *(f'node_modules/{i}/package.json' for i in (1, 2, 3))).code == 0
+		hook, 'applied  A node_modules/1/.git/hooks', 'applied  A node_modules/1/.github/workflows/ci.yml', 'applied  A node_modules/1/.npmrc',
+		*(f'applied  A node_modules/{i}/{name}' for i in (1, 3) for name in ('i.js', 'package.json')), '7 applied, 1 left'], named
+	assert cloche.call('apply', run.record.id, 'node_modules/1/.git/hooks/post-merge').code == 0
+
+
+def test_install_scripts_that_come_over_are_one_line(cloche, tree):
+	run = edited(cloche, tree, 'for i in 1 2; do mkdir -p node_modules/$i; echo \'{"scripts":{"install":"x"}}\' > node_modules/$i/package.json; done')
+	done = cloche.call('apply', run.record.id, 'node_modules')
+	assert done.code == 0 and done.out.splitlines() == [
+		'applied  A node_modules/1/package.json', 'applied  A node_modules/2/package.json',
+		'applied  2 packages with install scripts  (-v lists them)', '2 applied'], done
 
 
 def test_sample_hooks_are_run_by_nobody(cloche, tree):

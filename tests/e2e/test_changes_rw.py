@@ -243,16 +243,17 @@ def test_without_tracing_changes_are_told_and_nobody_is_named(cloche, tree):
 def test_what_the_host_runs_is_said_first(cloche, tree):
 	subprocess.run(['git', 'init', '-q', tree], check=True)
 	done = run(cloche, tree, 'echo evil > .git/hooks/pre-commit; git add -A 2>/dev/null; echo x > .envrc; echo y > plain; '
-		'mkdir -p node_modules/m; echo z > node_modules/m/index.js')
+		'mkdir -p node_modules/m; echo z > node_modules/m/index.js; mkdir node_modules/n node_modules/o; '
+		'echo \'{"scripts":{"test":"x"}}\' > node_modules/n/package.json; echo \'{"scripts":{"install":"x"}}\' > node_modules/o/package.json')
 	part = part_of(done.record.changes(), tree)
 	assert {(os.path.relpath(note['path'], tree), note['reason']) for note in part['runs_on_host']} == {
-		('.git/hooks/pre-commit', 'git hook'), ('.envrc', 'shell set-up')}
+		('.git/hooks/pre-commit', 'git hook'), ('.envrc', 'shell set-up'), ('node_modules/o/package.json', 'install script')}
 	assert told(part) == {('added', '.envrc'), ('added', 'plain')}
 	skipped = {os.path.relpath(folder['path'], tree): folder for folder in part['skipped']}
 	assert set(skipped) == {'.git', 'node_modules'}
 	assert [os.path.relpath(note['path'], tree) for note in skipped['.git']['notable']] == ['.git/hooks/pre-commit']
-	assert (skipped['node_modules']['count'], skipped['node_modules']['added']) == (1, 1)
-	assert '2 files changed in place that the host runs' in cloche.call('show', done.record.id).out
+	assert (skipped['node_modules']['count'], skipped['node_modules']['added']) == (3, 3)
+	assert '3 files changed in place that the host runs' in cloche.call('show', done.record.id).out
 	lines = cloche.call('changes', done.record.id).out.splitlines()
 	at = lines.index(f'{tree} (rw: this is in the host\'s folder already)')
 	assert lines[at + 1].startswith('  REVIEW in place, the host will run: .'), lines
