@@ -34,40 +34,46 @@ static void read_changes(const struct cli *cli, struct summary_source *source)
 		str_reset(&source->changes); /* the summary says that nobody compared */
 }
 
-static int64_t count_cow(const struct changes_list *list)
+static void count_cow(const struct changes_list *list, struct summary_facts *facts)
 {
 	scoped_str struct str json = {0};
 	struct changes_counts_list counts;
-	int64_t n = 0;
 
 	changes_json_write(&json, list);
 	if (changes_json_read(str_slice(&json), &counts) < 0)
-		return -1;
-	for (size_t i = 0; i < counts.n; i++)
-		if (counts.roots[i].cow)
-			n += (int64_t)changes_json_total(&counts.roots[i]);
+		return;
+	facts->pending = 0;
+	for (size_t i = 0; i < counts.n; i++) {
+		const struct changes_counts *root = &counts.roots[i];
+
+		if (!root->cow)
+			continue;
+		facts->pending += (int64_t)changes_json_total(root);
+		facts->pending_git += (int64_t)root->skipped_git;
+		facts->pending_modules += (int64_t)(root->skipped - root->skipped_git);
+	}
 	changes_json_counts_done(&counts);
-	return n;
 }
 
 /* What still waits for apply or discard; -1: all of it. The set is read again only where its journal says that
  * something was done to it. */
-static int64_t count_pending(const struct cli *cli, const char *id)
+static void count_pending(const struct cli *cli, const char *id, struct summary_facts *facts)
 {
 	scoped_mem char *dir = mem_printf("%s/changes/%s", cli->state_dir, id);
 	scoped_mem char *journal = mem_printf("%s/journal.jsonl", dir);
 	scoped(change_set) struct change_set *set = NULL;
 	struct changes_list list = {0};
-	int64_t n = -1;
 
-	if (access(dir, F_OK) < 0)
-		return errno == ENOENT ? 0 : -1;
+	facts->pending = -1;
+	if (access(dir, F_OK) < 0) {
+		facts->pending = errno == ENOENT ? 0 : -1;
+		return;
+	}
 	if (geteuid() != 0 || access(journal, F_OK) < 0 || change_set_open(dir, &set, NULL) < 0)
-		return -1;
+		return;
 	if (changes_read_all(set, &list, NULL) == 0)
-		n = count_cow(&list);
+		count_cow(&list, facts);
 	changes_list_done(&list);
-	return n;
 }
 
 static int add_events(struct summary_source *source, struct err *err)
@@ -92,7 +98,7 @@ int summary_source_open(const struct cli *cli, const char *id, const char *ref,
 	struct summary_source **ret_source, struct err *err)
 {
 	scoped(summary_source) struct summary_source *source = new0(struct summary_source);
-	struct summary_facts facts = {.pending = count_pending(cli, id)};
+	struct summary_facts facts = {0};
 	int r = records_open(cli, id, &source->reader, err);
 
 	if (r < 0)
@@ -100,6 +106,7 @@ int summary_source_open(const struct cli *cli, const char *id, const char *ref,
 	source->id = mem_dup(id);
 	source->ref = mem_dup(ref);
 	read_changes(cli, source);
+	count_pending(cli, id, &facts);
 	facts.id = source->id;
 	facts.ref = source->ref;
 	called_as_add(cli, false, &source->to_read);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "manifest/apply_plan.h"
 #include "manifest/manifest_words.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -253,7 +254,10 @@ void changes_json_count(const struct changes *changes, struct changes_counts *re
 
 		ret_counts->runs_on_host += (c->flags & CHANGE_RUNS_ON_HOST) != 0;
 		ret_counts->host_changed += (c->flags & CHANGE_HOST_CHANGED) != 0;
-		ret_counts->skipped += (c->flags & CHANGE_SKIPPED) && !(c->flags & CHANGE_QUIET);
+		if ((c->flags & CHANGE_SKIPPED) && !(c->flags & CHANGE_QUIET)) {
+			ret_counts->skipped++;
+			ret_counts->skipped_git += apply_plan_is_git(c);
+		}
 		if (!changes_is_listed(c))
 			continue;
 		++*count_of(ret_counts, c->kind);
@@ -264,14 +268,19 @@ void changes_json_count(const struct changes *changes, struct changes_counts *re
 		ret_counts->added_path = mem_printf("%s/%s", changes->root, added->path);
 }
 
-static size_t skipped_total(const json_t *skipped)
+static void read_skipped(const json_t *skipped, struct changes_counts *counts)
 {
 	const json_t *folder;
-	size_t i, total = 0;
+	size_t i;
 
-	json_array_foreach(skipped, i, folder) total +=
-		(size_t)json_integer_value(json_object_get(folder, "count"));
-	return total;
+	json_array_foreach(skipped, i, folder)
+	{
+		const char *path = json_string_value(json_object_get(folder, "path"));
+		size_t n = (size_t)json_integer_value(json_object_get(folder, "count"));
+
+		counts->skipped += n;
+		counts->skipped_git += path && slice_ends(slice_of(path), "/.git") ? n : 0;
+	}
 }
 
 static void counts_done(struct changes_counts *counts)
@@ -290,13 +299,13 @@ static void read_counts(const json_t *root, struct changes_counts *counts)
 		.root = mem_dup(json_string_value(json_object_get(root, "root"))),
 		.cow = json_is_true(json_object_get(root, "cow")),
 		.rw = json_is_true(json_object_get(root, "rw")),
-		.skipped = skipped_total(json_object_get(root, "skipped")),
 		.runs_on_host = json_array_size(json_object_get(root, "runs_on_host")),
 		.host_changed = json_array_size(json_object_get(root, "host_changed")),
 		.counted = json_object_get(root, "files") != NULL,
 		.n_files = (size_t)json_integer_value(json_object_get(root, "files")),
 		.unread = mem_dup(json_string_value(json_object_get(root, "unread"))),
 	};
+	read_skipped(json_object_get(root, "skipped"), counts);
 	for (enum change_kind k = CHANGE_ADDED; k < CHANGE_N_KINDS; k++)
 		*count_of(counts, k) = json_array_size(json_object_get(root, kind_words[k]));
 	if (counts->added == 1)

@@ -13,7 +13,8 @@ struct changes_counts {
 	char *root;
 	bool cow, rw;
 	size_t added, removed, changed, renamed, mode_changed;
-	size_t skipped;      /* files below skipped folders */
+	size_t skipped;      /* files below skipped folders, */
+	size_t skipped_git;  /* and of these those below a .git */
 	size_t runs_on_host; /* of all these, those that the host would run */
 	size_t host_changed;
 	char *added_path; /* where exactly one file was added: its path */

@@ -348,7 +348,12 @@ void summary_count(struct summary *summary, struct summary_counts *ret_counts)
 		c->removed += (int64_t)root->removed;
 		c->changed += (int64_t)(root->changed + root->renamed + root->mode_changed);
 		c->pending += (int64_t)changes_json_total(root);
+		c->pending_git += (int64_t)root->skipped_git;
+		c->pending_modules += (int64_t)(root->skipped - root->skipped_git);
 	}
-	if (summary->facts.pending >= 0)
-		c->pending = summary->facts.pending;
+	if (summary->facts.pending < 0)
+		return;
+	c->pending = summary->facts.pending;
+	c->pending_git = summary->facts.pending_git;
+	c->pending_modules = summary->facts.pending_modules;
 }

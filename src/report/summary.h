@@ -28,7 +28,9 @@ struct summary_facts {
 	struct slice seal;    /* seal.json; empty: not sealed yet */
 	struct slice changes; /* as `changes --json`; empty: nobody compared */
 	int64_t pending; /* files that differ and are not applied yet; -1: all that `changes` tells */
-	bool is_cut;     /* its end is missing or marked as cut */
+	int64_t pending_git,
+		pending_modules; /* likewise below .git and node_modules, where pending is not -1 */
+	bool is_cut;             /* its end is missing or marked as cut */
 };
 
 struct summary *summary_new(const struct summary_facts *facts);

@@ -102,8 +102,9 @@ struct summary_counts {
 	struct process_tree_counts programs;
 	int64_t written, created, deleted, renamed; /* files that the kernel saw */
 	int64_t added, changed, removed;            /* of the cow mounts, by content */
-	int64_t pending;
-	bool has_files, has_processes; /* these were watched */
+	int64_t pending;                            /* without those that are only counted: */
+	int64_t pending_git, pending_modules;       /* below .git and node_modules */
+	bool has_files, has_processes;              /* these were watched */
 };
 void summary_count(struct summary *summary, struct summary_counts *ret_counts);
 void summary_note_reason(

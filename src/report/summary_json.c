@@ -237,10 +237,13 @@ static void write_end(struct summary *summary, struct jsonw *j, const struct sum
 	jsonw_kint(j, "dropped", summary->dropped);
 	jsonw_kint(j, "blind", summary->n_blind);
 	jsonw_kint(j, "events", summary->events);
-	if (summary->has_changes || summary->facts.pending >= 0)
-		jsonw_kint(j, "changes_pending", c->pending);
-	else
+	if (!summary->has_changes && summary->facts.pending < 0) {
 		jsonw_knull(j, "changes_pending");
+		jsonw_knull(j, "changes_pending_skipped");
+		return;
+	}
+	jsonw_kint(j, "changes_pending", c->pending);
+	jsonw_kint(j, "changes_pending_skipped", c->pending_git + c->pending_modules);
 }
 
 void summary_json(struct summary *summary, struct str *out)

@@ -279,6 +279,17 @@ static void add_programs(struct summary_lines *lines, const struct summary_count
 			(unsigned long long)c->programs.running);
 }
 
+/* What is counted and not listed; of several such folders one number. */
+static void add_skipped(struct str *out, const struct changes_counts *root)
+{
+	size_t modules = root->skipped - root->skipped_git;
+
+	if (root->skipped_git > 0)
+		str_printf(out, "; .git: %zu changed", root->skipped_git);
+	if (modules > 0)
+		str_printf(out, "; node_modules: %zu changed", modules);
+}
+
 /* "4 changed, 1 added (tests/test_leap.py), 0 removed" */
 static void add_root(
 	const struct summary *summary, struct str *out, const struct changes_counts *root)
@@ -290,7 +301,7 @@ static void add_root(
 		str_printf(out, ": %zu of the agent's own", root->n_files);
 	} else if (!root->cow) {
 		summary_lines_quote(out, slice_of(root->root), 40);
-		if (changes_json_total(root) == 0)
+		if (changes_json_total(root) + root->skipped == 0)
 			str_puts(out, " unchanged");
 		else
 			str_printf(out, ": %zu changed, %zu added, %zu removed", changed,
@@ -304,6 +315,7 @@ static void add_root(
 		}
 		str_printf(out, ", %zu removed", root->removed);
 	}
+	add_skipped(out, root);
 	if (root->unread) {
 		str_puts(out, " (not all could be read: ");
 		summary_lines_quote(out, slice_of(root->unread), 60);
@@ -566,6 +578,28 @@ static void add_command(struct str *out, const char *program, const char *verb, 
 	str_printf(out, "%c%s %s %s%c", SUMMARY_QUOTE, program, verb, ref, SUMMARY_UNQUOTE);
 }
 
+/* "2 files changed and 6,178 in node_modules" */
+static void add_pending(struct str *out, const struct summary_counts *c)
+{
+	int64_t skipped = c->pending_git + c->pending_modules;
+
+	if (c->pending > 0) {
+		summary_lines_number(out, c->pending, "file", "files");
+		str_puts(out, " changed");
+	}
+	if (skipped == 0)
+		return;
+	str_puts(out, c->pending > 0 ? " and " : "");
+	if (c->pending > 0)
+		view_text_add_count(out, skipped);
+	else
+		summary_lines_number(out, skipped, "file", "files");
+	str_puts(out, c->pending > 0 ? " in " : " changed in ");
+	str_puts(out, c->pending_git > 0 ? ".git" : "");
+	str_puts(out, c->pending_git > 0 && c->pending_modules > 0 ? " and " : "");
+	str_puts(out, c->pending_modules > 0 ? "node_modules" : "");
+}
+
 static void add_next(struct summary *summary, bool is_here, struct summary_lines *lines,
 	const struct summary_counts *c)
 {
@@ -573,11 +607,11 @@ static void add_next(struct summary *summary, bool is_here, struct summary_lines
 	const char *ref = facts->ref ? facts->ref : facts->id;
 	struct str *out;
 
-	if (c->pending <= 0)
+	if (c->pending + c->pending_git + c->pending_modules <= 0)
 		return;
 	out = summary_lines_add(lines, SUMMARY_WARN, NULL);
-	summary_lines_number(out, c->pending, "file", "files");
-	str_puts(out, " changed, not yet in your folder:");
+	add_pending(out, c);
+	str_puts(out, ", not yet in your folder:");
 	str_puts(out, "  ");
 	add_command(out, is_here && facts->to_read ? facts->to_read : "cloche", "changes", ref);
 	str_puts(out, "   ");

@@ -215,6 +215,21 @@ def test_install_scripts_that_come_over_are_one_line(cloche, tree):
 		'applied  2 packages with install scripts  (-v lists them)', '2 applied'], done
 
 
+def test_the_summary_tells_of_what_is_only_counted(cloche, tree):
+	subprocess.run(['git', 'init', '-q', tree], check=True)
+	run = edited(cloche, tree, 'mkdir -p node_modules/a n/node_modules; echo x | tee .git/a node_modules/a/b n/node_modules/c > plain')
+	assert ', 0 removed; .git: 1 changed; node_modules: 2 changed; /etc unchanged;' in ' '.join(run.err.split()), run
+	assert run.err.splitlines()[-1].startswith('1 file changed and 3 in .git and node_modules, not yet in your folder:  '), run
+	for path, told in (('plain', '3 files changed in .git and node_modules, '), ('n/node_modules', '2 files changed in .git and node_modules, '),
+		('node_modules', '1 file changed in .git, ')):
+		assert cloche.call('apply', run.record.id, path).code == 0
+		assert cloche.call('show', run.record.id).out.splitlines()[-1].startswith(told + 'not yet in your folder:  '), path
+	shown = json.loads(cloche.call('show', '--json', run.record.id).out)
+	assert (shown['changes_pending'], shown['changes_pending_skipped']) == (0, 1)
+	assert cloche.call('discard', run.record.id).code == 0
+	assert 'not yet in your folder' not in cloche.call('show', run.record.id).out
+
+
 def test_sample_hooks_are_run_by_nobody(cloche, tree):
 	run = edited(cloche, tree, 'mkdir -p .git/hooks .git/modules/m.sample/hooks; cd .git; echo x > hooks/pre-commit.sample; '
 		'echo x > modules/m.sample/hooks/a.sample; echo x > modules/m.sample/hooks/post-merge')
