@@ -127,6 +127,25 @@ static struct manifest *find_earlier(struct job *job, const char *root)
 	return job->check.n == 1 ? &job->check.items[0] : NULL;
 }
 
+/* Else "unchanged" would say too much. */
+static void add_not_looked_at(struct str *out, const struct tree *tree)
+{
+	static const char *const names[] = {".git", "node_modules"};
+	bool is_there[] = {false, false};
+
+	for (size_t i = 0; i < tree->n; i++) {
+		struct slice path = slice_of(tree->items[i].path);
+
+		if (tree->items[i].problem == TREE_SKIPPED)
+			is_there[slice_ends(path, names[1])] = true;
+	}
+	if (!is_there[0] && !is_there[1])
+		return;
+	str_printf(out, "  (%s%s%s not looked at: make the list with --all)\n",
+		is_there[0] ? names[0] : "", is_there[0] && is_there[1] ? " and " : "",
+		is_there[1] ? names[1] : "");
+}
+
 static int add_differences(struct job *job, const char *root, struct manifest *earlier,
 	const struct tree *tree, struct err *err)
 {
@@ -151,6 +170,7 @@ static int add_differences(struct job *job, const char *root, struct manifest *e
 	if (!object)
 		return err_set(err, -EBADMSG, "list of differences: %s", why.text);
 	changes_text_add(&job->out, &style, object, false);
+	add_not_looked_at(&job->out, tree);
 	json_decref(object);
 	return 0;
 }
@@ -259,7 +279,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 
 static const struct option table[] = {
 	{"check", 0, "FILE",
-		"compare with an earlier list: a manifest, or what sha256sum printed; "
+		"compare with an earlier list: what manifest --json or sha256sum printed; "
 		"exit status 1 where anything differs",
 		OPTION_TEXT, offsetof(struct options, check)},
 	{"host", 0, NULL, "DIR is a folder of this host, no sandbox", OPTION_ON,
@@ -278,7 +298,9 @@ const struct verb verb_manifest = {
 	.help = "every file below a folder with its hash",
 	.text = "Without a ROOT, the folder in which commands start; a relative one is below that. "
 		"Links, pipes, sockets and devices are listed, never opened; other filesystems are "
-		"not entered. --json prints what --check reads.",
+		"not entered. --check reads what --json prints:\n"
+		"  cloche manifest --json --host . >before\n"
+		"  cloche manifest --check before --host .",
 	.groups = groups,
 	.options_size = sizeof(struct options),
 	.min_args = 1,

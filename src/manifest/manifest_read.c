@@ -195,7 +195,10 @@ int manifest_lines_read(struct slice text, struct manifest_list *ret_list, struc
 	int r = read_lines(text, &list, &is_open, &line);
 
 	if (r < 0)
-		err_set(err, r, "line %zu belongs to no manifest and no list of sha256sum", line);
+		err_set(err, r,
+			"line %zu belongs to no manifest and no list of sha256sum: make the list "
+			"with `cloche manifest --json`",
+			line);
 	else if (list.n > 0 && list.items[0].has_sums_only && list.items[0].tree.n == 0)
 		r = err_set(err, -ENODATA, "it holds no sum");
 	else if (is_open || list.n == 0)

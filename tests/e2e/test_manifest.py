@@ -131,6 +131,10 @@ def test_a_list_of_sha256sum_in_other_dress_is_read(cloche, project):
 	path.write_bytes(b'# nothing\n')
 	assert 'it holds no sum' in cloche.call('manifest', '--check', str(path), '--host', str(project)).err
 	path.write_bytes(b'MD5 (a) = ' + b'0' * 32 + b'\n')
+	for out in (path.read_text(), cloche.call('manifest', '--host', str(project)).out):
+		path.write_text(out)
+		refused = cloche.call('manifest', '--check', str(path), '--host', str(project))
+		assert refused.code == 125 and 'make the list with `cloche manifest --json`' in refused.err, refused
 	assert 'line 1 belongs to no manifest' in cloche.call('manifest', '--check', str(path), '--host', str(project)).err
 
 
@@ -140,6 +144,16 @@ def test_what_an_earlier_manifest_left_out_is_left_out(cloche, project, tmp_path
 	for then, now in (((), ('--all',)), (('--all',), ())):
 		earlier = keep(cloche, tmp_path, *then, '--host', str(project))
 		assert check(cloche, earlier, *now, '--host', str(project))[0] == 0
+
+
+def test_what_was_not_looked_at_is_said(cloche, project, tmp_path):
+	path = tmp_path / 'before'
+	told = {(): f'{project} unchanged\n  (.git and node_modules not looked at: make the list with --all)\n', ('--all',): f'{project} unchanged\n'}
+	for name in ('.git', 'a/node_modules'):
+		(project / name).mkdir(parents=True)
+	for options, text in told.items():
+		path.write_text(cloche.call('manifest', '--json', *options, '--host', str(project)).out)
+		assert cloche.call('manifest', '--check', str(path), '--host', str(project)).out == text
 
 
 def test_a_relative_root_is_named_as_it_lies(cloche, box, project, tmp_path):
