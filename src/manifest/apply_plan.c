@@ -203,6 +203,23 @@ static void guard_data(const struct changes *changes, struct apply_item *items, 
 	map_free(data);
 }
 
+/* A new folder that would stand there empty, as all that is in it waits for its name, waits with it. */
+static void leave_bare_folders(const struct changes *changes, struct apply_item *items)
+{
+	const char *next = ""; /* what does not wait, behind it in the list: in it, if anything is */
+
+	for (size_t i = changes->n_items; i > 0; i--) {
+		const struct change *c = &changes->items[i - 1];
+		bool is_new = (c->flags & CHANGE_QUIET) && c->kind == CHANGE_ADDED;
+
+		if (is_new && items[i - 1].result == APPLY_WAITING &&
+			!path_is_beneath(slice_of(next), slice_of(c->path)))
+			decide(&items[i - 1], APPLY_NOT_NAMED, NULL);
+		else if (items[i - 1].result != APPLY_LEFT && items[i - 1].result != APPLY_NOT_NAMED)
+			next = c->path;
+	}
+}
+
 struct apply_item *apply_plan_new(
 	const struct changes *changes, const struct apply_options *options)
 {
@@ -213,6 +230,7 @@ struct apply_item *apply_plan_new(
 		plan_one(changes, &changes->items[i], options, &items[i]);
 	}
 	guard_data(changes, items, options->is_live);
+	leave_bare_folders(changes, items);
 	return items;
 }
 

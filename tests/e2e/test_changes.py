@@ -202,8 +202,8 @@ def test_naming_node_modules_takes_all_of_it_and_counts_install_scripts(cloche, 
 	(tree / 'node_modules' / '2' / 'package.json').unlink()
 	named = cloche.call('apply', run.record.id, 'node_modules')
 	assert named.code == 1 and named.out.splitlines() == [
-		hook, 'applied  A node_modules/1/.git/hooks', 'applied  A node_modules/1/.github/workflows/ci.yml', 'applied  A node_modules/1/.npmrc',
-		*(f'applied  A node_modules/{i}/{name}' for i in (1, 3) for name in ('i.js', 'package.json')), '7 applied, 1 left'], named
+		hook, 'applied  A node_modules/1/.github/workflows/ci.yml', 'applied  A node_modules/1/.npmrc',
+		*(f'applied  A node_modules/{i}/{name}' for i in (1, 3) for name in ('i.js', 'package.json')), '6 applied, 1 left'], named
 	assert cloche.call('apply', run.record.id, 'node_modules/1/.git/hooks/post-merge').code == 0
 
 
@@ -228,6 +228,19 @@ def test_the_summary_tells_of_what_is_only_counted(cloche, tree):
 	assert (shown['changes_pending'], shown['changes_pending_skipped']) == (0, 1)
 	assert cloche.call('discard', run.record.id).code == 0
 	assert 'not yet in your folder' not in cloche.call('show', run.record.id).out
+
+
+def test_no_folder_is_made_for_what_stays(cloche, tree):
+	run = edited(cloche, tree, 'mkdir -p .github/workflows n/node_modules mixed/.github/workflows bare/deep; echo x | tee .github/workflows/ci.yml '
+		'n/node_modules/a mixed/.github/workflows/ci.yml > mixed/plain')
+	done = cloche.call('apply', run.record.id)
+	assert done.code == 0 and done.out.splitlines()[-3:] == ['applied  A bare/deep', 'applied  A mixed/plain', '2 applied, 3 left'], done
+	assert sorted(str(path.relative_to(tree)) for path in tree.rglob('*') if path.is_dir() and path.name != 'sub') == ['bare', 'bare/deep', 'mixed']
+	assert cloche.call('apply', run.record.id, '.github/workflows').code == 0
+	assert (tree / '.github/workflows/ci.yml').read_text() == 'x\n'
+	last = cloche.call('apply', run.record.id, 'mixed/.github/workflows/ci.yml', 'n/node_modules')
+	assert last.code == 0 and last.out.splitlines() == ['applied  A mixed/.github/workflows/ci.yml', 'applied  A n/node_modules/a', '2 applied'], last
+	assert cloche.call('apply', run.record.id).out == 'nothing to apply\n'
 
 
 def test_sample_hooks_are_run_by_nobody(cloche, tree):
