@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/usage.h"
 #include "cli/verb.h"
@@ -188,6 +189,22 @@ static int help_without_verb(const struct cli *cli)
 	return CLI_USAGE;
 }
 
+/* "cloche help run" is "cloche run --help". */
+static int help_by_verb(struct cli *cli, char **args, size_t n_args)
+{
+	char *const option = (char *)"--help";
+	char *behind[] = {option, NULL};
+
+	cli->help = true;
+	if (n_args > 1) {
+		log_warn("help: want `cloche help [VERB]`");
+		return CLI_USAGE;
+	}
+	if (n_args == 0 || args[0][0] == '-' || strcmp(args[0], "help") == 0)
+		return help_without_verb(cli);
+	return start_verb(cli, args[0], behind, 1);
+}
+
 int main(int argc, char **argv)
 {
 	__attribute__((cleanup(cli_done))) struct cli cli = {0};
@@ -207,5 +224,7 @@ int main(int argc, char **argv)
 	}
 	if (at == 0)
 		return help_without_verb(&cli);
+	if (strcmp(argv[at], "help") == 0)
+		return help_by_verb(&cli, argv + at + 1, (size_t)(argc - at - 1));
 	return start_verb(&cli, argv[at], argv + at + 1, (size_t)(argc - at - 1));
 }

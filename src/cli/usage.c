@@ -121,6 +121,6 @@ void usage_add_all(struct str *out)
 		add_class(out, (enum verb_class) class);
 	}
 	add_groups(out, cli_global_groups);
-	str_puts(out, "\nA sandbox's ID may be shortened; `last` is your newest. `cloche VERB "
-		      "--help` says more.\n");
+	str_puts(out, "\nA sandbox's ID may be shortened; `last` is your newest. `cloche help "
+		      "VERB` says more.\n");
 }

@@ -301,6 +301,14 @@ def test_doctor_speaks_in_words(own_cloche):
 		assert word.lower() in done.out.lower(), word
 
 
+def test_help_is_a_word_too(cloche):
+	assert cloche.call('help').out == cloche.call('--help').out != ''
+	for verb in ('run', 'net-rules'):
+		assert cloche.call('help', verb).out == cloche.call(verb, '--help').out != ''
+	assert cloche.call('help', 'runs').code == cloche.call('help', 'run', 'x').code == 2
+	assert "'runs'" in cloche.call('help', 'runs').err
+
+
 def test_help_names_every_verb(own_cloche):
 	done = own_cloche.call('--help')
 	assert done.code == 0
