@@ -178,7 +178,8 @@ static void add_word(struct str *out, const char *word, bool is_meant, size_t *n
 }
 
 /* What went, and what stays. Nobody asked for words in JSON or with --quiet. */
-static int tell(const struct cli *cli, const char *id, const struct kept *before, struct err *err)
+static int tell(const struct cli *cli, const struct rm_options *o, const char *id,
+	const struct kept *before, struct err *err)
 {
 	struct kept now = look(cli, id);
 	scoped_str struct str out = {0};
@@ -188,7 +189,9 @@ static int tell(const struct cli *cli, const char *id, const struct kept *before
 		return 0;
 	str_printf(&out, "%s: removed", id);
 	add_word(&out, "the sandbox", before->sandbox && !now.sandbox, &n);
-	add_word(&out, "its changes", before->changes && !now.changes, &n);
+	/* Not asked for, they go where nothing was pending: nobody lost any. */
+	add_word(&out, "its changes",
+		(o->changes || o->record) && before->changes && !now.changes, &n);
 	add_word(&out, "its bodies", before->bodies && !now.bodies && now.record, &n);
 	add_word(&out, "its record", before->record && !now.record, &n);
 	if (n == 0)
@@ -230,7 +233,7 @@ static int remove_one(
 		return r;
 	before = look(cli, id);
 	r = remove_what(cli, o, id, err);
-	return r < 0 ? r : tell(cli, id, &before, err);
+	return r < 0 ? r : tell(cli, o, id, &before, err);
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
