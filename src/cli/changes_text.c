@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/changes_text.h"
 
+#include <stdint.h>
 #include <string.h>
 
+#include "manifest/changes.h"
 #include "util/base64.h"
 #include "util/log.h"
+#include "util/map.h"
+
+#define NOTABLE_MAX 3 /* of a folder that is only counted; -v: all */
 
 static const struct {
 	const char *key, *letter, *color;
@@ -31,17 +36,23 @@ void changes_text_bytes(const json_t *object, const char *key, struct str *out)
 			      : "");
 }
 
+/* Below the root, where it lies there; path holds its bytes. */
+static struct slice read_path(
+	const json_t *object, const char *key, const char *root, struct str *path)
+{
+	size_t len = root ? strlen(root) : 0;
+
+	changes_text_bytes(object, key, path);
+	if (len > 1 && path->len > len && memcmp(path->p, root, len) == 0 && path->p[len] == '/')
+		return (struct slice){.p = path->p + len + 1, .len = path->len - len - 1};
+	return str_slice(path);
+}
+
 static void add_path(struct str *out, const json_t *object, const char *key, const char *root)
 {
 	scoped_str struct str path = {0};
-	size_t len = strlen(root);
 
-	changes_text_bytes(object, key, &path);
-	if (len > 1 && path.len > len && memcmp(path.p, root, len) == 0 && path.p[len] == '/')
-		log_add_escaped(
-			out, (struct slice){.p = path.p + len + 1, .len = path.len - len - 1});
-	else
-		log_add_escaped(out, str_slice(&path));
+	log_add_escaped(out, read_path(object, key, root, &path));
 }
 
 static void add_pair(struct str *out, const json_t *change, const char *before, const char *after)
@@ -148,7 +159,7 @@ static void add_upper_word(struct str *out, const char *word)
 }
 
 /* ".git: 34 changed, hooks/pre-commit ADDED" */
-static size_t add_skipped(struct str *out, const json_t *root, const char *name)
+static size_t add_skipped(struct str *out, const json_t *root, const char *name, bool verbose)
 {
 	const json_t *folder, *note, *list = json_object_get(root, "skipped");
 	size_t i, k;
@@ -164,6 +175,10 @@ static size_t add_skipped(struct str *out, const json_t *root, const char *name)
 			(long long)json_integer_value(json_object_get(folder, "count")));
 		json_array_foreach(json_object_get(folder, "notable"), k, note)
 		{
+			if (k == NOTABLE_MAX && !verbose) {
+				str_puts(out, ", and more");
+				break;
+			}
 			str_puts(out, ", ");
 			add_path(out, note, "path", path.p);
 			str_putc(out, ' ');
@@ -174,24 +189,80 @@ static size_t add_skipped(struct str *out, const json_t *root, const char *name)
 	return json_array_size(list);
 }
 
-static void add_notes(struct str *out, const struct view_style *style, const json_t *root,
-	const char *name, const char *key, const char *words)
+/* The notes of one kind, folded: what lies in a node_modules, or in a .git for no reason of its own, comes in hundreds. */
+struct notes {
+	const char *name; /* the root's */
+	const char *words;
+	struct map *groups; /* reason and folder to how many; empty: none is folded */
+};
+
+static struct slice fold_folder(const struct notes *notes, const json_t *note, struct str *path)
 {
+	struct slice below = read_path(note, "path", notes->name, path);
+	struct slice folder = {.p = below.p, .len = changes_skipped_len(below)};
+	bool is_git = slice_ends(folder, ".git") && json_object_get(note, "reason");
+
+	return is_git ? (struct slice){.p = below.p} : folder;
+}
+
+/* NULL: it stands for itself. */
+static void **find_group(const struct notes *notes, const json_t *note, struct str *key)
+{
+	const char *reason = json_string_value(json_object_get(note, "reason"));
+	scoped_str struct str path = {0};
+	struct slice folder = fold_folder(notes, note, &path);
+
+	if (folder.len == 0)
+		return NULL;
+	str_add(key, folder.p, folder.len);
+	str_printf(key, "%c%s", '\0', reason ? reason : "");
+	return map_slot(notes->groups, str_slice(key));
+}
+
+static void add_note(struct str *out, const struct view_style *style, const struct notes *notes,
+	const json_t *note)
+{
+	const char *reason = json_string_value(json_object_get(note, "reason"));
+	scoped_str struct str key = {0};
+	void **group = find_group(notes, note, &key);
+	size_t n = group ? (size_t)(uintptr_t)*group : 1;
+
+	if (n == 0)
+		return; /* told with the first of them */
+	str_puts(out, "  ");
+	view_text_add_color(out, style, VIEW_YELLOW, slice_of(notes->words));
+	str_putc(out, ' ');
+	if (n > 1) {
+		log_add_escaped(out, slice_of(key.p));
+		str_printf(out, "/  %zu files (%s%s-v lists them)", n, reason ? reason : "",
+			reason ? "; " : "");
+		*group = NULL;
+	} else {
+		add_path(out, note, "path", notes->name);
+		if (reason)
+			str_printf(out, " (%s)", reason);
+	}
+	str_putc(out, '\n');
+}
+
+static void add_notes(struct str *out, const struct view_style *style, const json_t *list,
+	const struct notes *head, bool verbose)
+{
+	struct notes notes = *head;
 	const json_t *note;
 	size_t i;
 
-	json_array_foreach(json_object_get(root, key), i, note)
+	notes.groups = map_new();
+	json_array_foreach(list, i, note)
 	{
-		const char *reason = json_string_value(json_object_get(note, "reason"));
+		scoped_str struct str key = {0};
+		void **group = find_group(&notes, note, &key);
 
-		str_puts(out, "  ");
-		view_text_add_color(out, style, VIEW_YELLOW, slice_of(words));
-		str_putc(out, ' ');
-		add_path(out, note, "path", name);
-		if (reason)
-			str_printf(out, " (%s)", reason);
-		str_putc(out, '\n');
+		if (group)
+			*group = (void *)(verbose ? 1 : (uintptr_t)*group + 1);
 	}
+	json_array_foreach(list, i, note) add_note(out, style, &notes, note);
+	map_free(notes.groups);
 }
 
 /* What part of a run touched and is as it was at the end of the whole. */
@@ -240,18 +311,21 @@ void changes_text_add(
 	size_t n;
 
 	changes_text_bytes(root, "root", &name);
-	n = add_kinds(&body, style, root, name.p, verbose) + add_skipped(&body, root, name.p);
+	n = add_kinds(&body, style, root, name.p, verbose) +
+	    add_skipped(&body, root, name.p, verbose);
 	add_head(out, root, name.p, n == 0);
 	/* There is nothing to hold back any more: said before anything else. */
 	if (is_rw)
-		add_notes(out, style, root, name.p, "runs_on_host",
-			"REVIEW in place, the host will run:");
+		add_notes(out, style, json_object_get(root, "runs_on_host"),
+			&(struct notes){name.p, "REVIEW in place, the host will run:"}, verbose);
 	str_add(out, body.p, body.len);
 	if (!is_rw)
-		add_notes(out, style, root, name.p, "runs_on_host", "REVIEW runs on the host:");
-	add_notes(out, style, root, name.p, "host_changed",
-		is_rw ? "not by the sandbox, as far as was seen:"
-		      : "REVIEW the host changed it too:");
+		add_notes(out, style, json_object_get(root, "runs_on_host"),
+			&(struct notes){name.p, "REVIEW runs on the host:"}, verbose);
+	add_notes(out, style, json_object_get(root, "host_changed"),
+		&(struct notes){name.p, is_rw ? "not by the sandbox, as far as was seen:"
+					      : "REVIEW the host changed it too:"},
+		verbose);
 	add_touched(out, root, name.p);
 	if (verbose && n > 0 && json_is_false(json_object_get(root, "traced")))
 		str_puts(out, "  who made them is not known: files were not watched\n");

@@ -190,8 +190,8 @@ static int tell(const struct cli *cli, const struct rm_options *o, const char *i
 	str_printf(&out, "%s: removed", id);
 	add_word(&out, "the sandbox", before->sandbox && !now.sandbox, &n);
 	/* Not asked for, they go where nothing was pending: nobody lost any. */
-	add_word(&out, "its changes",
-		(o->changes || o->record) && before->changes && !now.changes, &n);
+	add_word(&out, "its changes", (o->changes || o->record) && before->changes && !now.changes,
+		&n);
 	add_word(&out, "its bodies", before->bodies && !now.bodies && now.record, &n);
 	add_word(&out, "its record", before->record && !now.record, &n);
 	if (n == 0)

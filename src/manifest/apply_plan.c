@@ -206,7 +206,8 @@ static void guard_data(const struct changes *changes, struct apply_item *items, 
 /* A new folder that would stand there empty, as all that is in it waits for its name, waits with it. */
 static void leave_bare_folders(const struct changes *changes, struct apply_item *items)
 {
-	const char *next = ""; /* what does not wait, behind it in the list: in it, if anything is */
+	const char *next =
+		""; /* what does not wait, behind it in the list: in it, if anything is */
 
 	for (size_t i = changes->n_items; i > 0; i--) {
 		const struct change *c = &changes->items[i - 1];
@@ -215,7 +216,8 @@ static void leave_bare_folders(const struct changes *changes, struct apply_item 
 		if (is_new && items[i - 1].result == APPLY_WAITING &&
 			!path_is_beneath(slice_of(next), slice_of(c->path)))
 			decide(&items[i - 1], APPLY_NOT_NAMED, NULL);
-		else if (items[i - 1].result != APPLY_LEFT && items[i - 1].result != APPLY_NOT_NAMED)
+		else if (items[i - 1].result != APPLY_LEFT &&
+			 items[i - 1].result != APPLY_NOT_NAMED)
 			next = c->path;
 	}
 }

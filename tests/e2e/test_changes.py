@@ -243,6 +243,22 @@ def test_no_folder_is_made_for_what_stays(cloche, tree):
 	assert cloche.call('apply', run.record.id).out == 'nothing to apply\n'
 
 
+def test_changes_folds_what_node_modules_would_run(cloche, tree):
+	run = edited(cloche, tree, 'mkdir -p .git/hooks n/node_modules/a; echo x | tee .git/hooks/post-merge > .git/hooks/pre-commit; for i in $(seq 10 40); do '
+		'mkdir -p node_modules/$i; echo \'{"scripts":{"install":"x"}}\' > node_modules/$i/package.json; done; cp node_modules/10/package.json n/node_modules/a')
+	def told(*options):
+		text = cloche.call('changes', *options, run.record.id).out
+		return [line for line in text.splitlines() if line.startswith('  REVIEW') or 'node_modules: ' in line]
+	review = '  REVIEW runs on the host:'
+	hooks = [f'{review} .git/hooks/{name} (git hook)' for name in ('post-merge', 'pre-commit')]
+	one = f'{review} n/node_modules/a/package.json (install script)'
+	assert told() == ['  n/node_modules: 1 changed, a/package.json ADDED',
+		'  node_modules: 31 changed, 10/package.json ADDED, 11/package.json ADDED, 12/package.json ADDED, and more',
+		*hooks, one, f'{review} node_modules/  31 files (install script; -v lists them)']
+	assert told('-v')[2:] == [*hooks, one, *(f'{review} node_modules/{i}/package.json (install script)' for i in range(10, 41))]
+	assert len(change_set(run, tree)['runs_on_host']) == 34
+
+
 def test_sample_hooks_are_run_by_nobody(cloche, tree):
 	run = edited(cloche, tree, 'mkdir -p .git/hooks .git/modules/m.sample/hooks; cd .git; echo x > hooks/pre-commit.sample; '
 		'echo x > modules/m.sample/hooks/a.sample; echo x > modules/m.sample/hooks/post-merge')
