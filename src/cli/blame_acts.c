@@ -227,8 +227,8 @@ static bool add_both(const struct blame_acts *acts, const char *last_at, struct 
 	if (n_applied == 0 || n_discarded == 0)
 		return false;
 	str_printf(out,
-		"; whether applied is not known: of this sandbox was applied %zu time%s and "
-		"discarded %zu time%s, last at %s",
+		"; applied or discarded, which is not known any more: of this sandbox's changes "
+		"some were applied (%zu time%s) and some discarded (%zu time%s), last at %s",
 		n_applied, n_applied == 1 ? "" : "s", n_discarded, n_discarded == 1 ? "" : "s",
 		last_at);
 	return true;

@@ -110,7 +110,8 @@ def test_what_became_of_each_file(cloche, tmp_path):
 	assert states()['.envrc'] == 'neither'
 	assert cloche.call('discard', done.record.id).code == 0  # the set is gone: the ledger counts, and has both
 	assert set(states().values()) == {None}
-	assert '; whether applied is not known: of this sandbox was applied 2 times and discarded 2 times, last at 20' in cloche.call('blame', project / 'a').out
+	assert ('; applied or discarded, which is not known any more: of this sandbox\'s changes some were applied (2 times) '
+		'and some discarded (2 times), last at 20') in cloche.call('blame', project / 'a').out
 
 
 def test_what_came_over_with_a_renamed_folder_is_not_called_unapplied(cloche, tmp_path):
