@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
@@ -18,6 +19,7 @@
 #include "util/jsonw.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/path.h"
 
 #define WINDOW    (256u << 10) /* of input that is under way */
 #define READ_SIZE 32768
@@ -316,6 +318,30 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 	return r;
 }
 
+/* The host has the file, outside of what is shown inside by itself: the folder that the caller is in. */
+static bool is_only_on_host(const char *program)
+{
+	scoped_mem char *file = strchr(program, '/') ? realpath(program, NULL) : NULL;
+	scoped_mem char *cwd = getcwd(NULL, 0);
+
+	return file && !(cwd && path_is_beneath(slice_of(file), slice_of(cwd)));
+}
+
+static void explain_missing(const char *program)
+{
+	static const char interpreter[] = "the interpreter that its first line names";
+
+	if (is_only_on_host(program))
+		log_warn("%s: command not found in the sandbox, though the host has it: put it "
+			 "into the current folder, or show its folder with `-m DIR:DIR:ro`; where "
+			 "it is shown, what is missing is %s",
+			program, interpreter);
+	else
+		log_warn("%s: command not found in the sandbox%s%s", program,
+			strchr(program, '/') ? ", or " : "",
+			strchr(program, '/') ? interpreter : "");
+}
+
 void attach_explain(const struct spec_exec *exec, const struct attach_outcome *outcome)
 {
 	const char *program = exec->command ? "/bin/sh" : exec->argv.items[0];
@@ -323,9 +349,7 @@ void attach_explain(const struct spec_exec *exec, const struct attach_outcome *o
 	if (outcome->failure[0])
 		log_warn("%s: not run: %s", program, outcome->failure);
 	else if (outcome->exec_errno == ENOENT)
-		log_warn("%s: command not found in the sandbox%s", program,
-			strchr(program, '/') ? ", or the interpreter that its first line names"
-					     : "");
+		explain_missing(program);
 	else if (outcome->exec_errno)
 		log_warn("%s: cannot be executed: %s", program, strerror(outcome->exec_errno));
 	if (outcome->timed_out)

@@ -301,6 +301,24 @@ def test_doctor_speaks_in_words(own_cloche):
 		assert word.lower() in done.out.lower(), word
 
 
+def test_a_command_that_only_the_host_has_is_told_so(cloche, tmp_path):
+	outside, inside = tmp_path / 'out', tmp_path / 'in'
+	inside.mkdir()
+	outside.mkdir()
+	(outside / 'agent.sh').write_text('#!/bin/sh\necho ran\n')
+	(outside / 'agent.sh').chmod(0o755)
+	told = 'agent.sh: command not found in the sandbox, though the host has it: put it into the current folder, or show its folder with `-m DIR:DIR:ro`;'
+	for program in (str(outside / 'agent.sh'), '../out/agent.sh'):
+		done = cloche.call('run', '--', program, cwd=inside)
+		assert done.code == 127 and told in done.err, done
+	assert cloche.call('run', '-m', f'{outside}:{outside}:ro', '--', str(outside / 'agent.sh'), cwd=inside).out == 'ran\n'
+	(inside / 'broken').write_text('#!/nothing/there\n')
+	(inside / 'broken').chmod(0o755)
+	for program, end in (('./broken', ', or the interpreter that its first line names'), ('nothing-of-that-name', '')):
+		done = cloche.call('run', '--no-summary', '--', program, cwd=inside)
+		assert done.code == 127 and f'{program}: command not found in the sandbox{end}\n' in done.err, done
+
+
 def test_help_is_a_word_too(cloche):
 	assert cloche.call('help').out == cloche.call('--help').out != ''
 	for verb in ('run', 'net-rules'):
