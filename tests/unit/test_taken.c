@@ -60,12 +60,12 @@ static const struct taken_case cases[] = {
 		".vscode",
 		":", ".", false, false,
 		"left .envrc: the host would run it (shell set-up): name it to take it over\n"
-		"done .github\ndone .husky\nleft .husky/h: the host would run it (git hook): name "
+		"done .github\nleft .husky/h: the host would run it (git hook): name "
 		"it to take it "
 		"over\n"
 		"left .vscode: the host would run it (editor task): name it to take it over\ndone "
 		"tools\n",
-		"test ! -e .envrc; test ! -e .husky/h; test ! -L .vscode", 3},
+		"test ! -e .envrc; test ! -e .husky; test -d .github; test ! -L .vscode", 3},
 	{"runs on the host and is named", ":", "mkdir .husky; echo 1 > .husky/h; echo 2 > .envrc",
 		":", ".husky .envrc", false, false, "done .envrc\ndone .husky/h\n",
 		"test -e .envrc; test -e .husky/h", 0},
