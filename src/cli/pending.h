@@ -50,10 +50,10 @@ int pending_sort_paths(const struct pending *pending, char **args, size_t n_args
 	struct pending_paths **ret_paths, struct err *err);
 void pending_paths_free(struct pending_paths *paths, size_t n_roots);
 
-/* Removes a change set of which nothing is left to apply; not while the sandbox runs. */
 /* Reads the changes of root i again where a root before it lies in the same folder of the host, which it may have changed.
  * Before applying it. */
 int pending_look_again(struct pending *pending, size_t i, struct err *err);
+/* Removes a change set of which nothing is left to apply; not while the sandbox runs. */
 int pending_drop_settled(const struct cli *cli, struct pending *pending, struct err *err);
 
 /* Says on stderr where not all of a root could be read; whether that is so. */

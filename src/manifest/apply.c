@@ -274,9 +274,9 @@ static int apply_run(struct apply *a, struct apply_report *report, struct err *e
 	tell_parked(a);
 	if (host_folder_sync(a->host) < 0 && r == 0)
 		r = -EIO;
-	kept = apply_keep_touched(a);
+	kept = journal_done(a);
 	if (kept == 0)
-		kept = journal_done(a);
+		kept = apply_keep_touched(a);
 	if (kept == 0 && r == 0)
 		kept = journal_add_tidy(a->set->journal, a->layer->n);
 	report_paths(a, report);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Takes what a sandbox changed over into the host's folder.
  *
- * Works on the list of changes_read(), made just before. Order: files changed at their place; removals; renames,
+ * Works on the list of changes_read(), made just before. Data that lies at other places is brought to where
+ * nothing changes first. Order then: files changed at their place; removals; renames,
  * those in a ring by way of a parking name; new folders; new files; modes of folders. Each file is the old one or
  * the new one at any moment, and the journal remembers what was done. What cannot be taken over is refused by
  * itself, and the rest goes on; only a failing disk, or the user, ends the work. What a killed one left beside the files

@@ -10,6 +10,7 @@
 #include "manifest/beneath.h"
 #include "manifest/content.h"
 #include "manifest/journal.h"
+#include "manifest/kept.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "util/scoped.h"
@@ -19,6 +20,19 @@ static bool is_regular(const struct change *c)
 	return S_ISREG(c->after.mode);
 }
 
+/* Data that was brought to where nothing changes: as apply_steps.c does. */
+static int open_whole(const struct apply *a, const struct change *c)
+{
+	scoped_mem char *name = NULL;
+	scoped_fd int folder = -1;
+
+	if (c->own_layer == 0)
+		return changes_open_own(a->layer, c, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	name = kept_name(a->layer, c->own_layer, c->own);
+	folder = kept_open_folder(a->layer);
+	return folder < 0 ? -ENOENT : beneath_open(folder, name, O_RDONLY | O_NOFOLLOW);
+}
+
 /* Opens the file that holds the data of a change. */
 static int open_data(const struct apply *a, size_t i)
 {
@@ -26,8 +40,8 @@ static int open_data(const struct apply *a, size_t i)
 	scoped_mem char *at = NULL;
 	int fd;
 
-	if (a->items[i].data_fd >= 0)
-		return dup(a->items[i].data_fd);
+	if (a->items[i].is_whole)
+		return open_whole(a, c);
 	if (!c->data)
 		return changes_open_stored(a->layer, c, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	at = apply_work_now_at(a, c->data);
@@ -92,8 +106,11 @@ int apply_item_make_folder(struct apply *a, size_t i)
 	struct host_folder_seen seen;
 	bool replace = may_replace(a, c->path) && see(&a->changes->items[place - 1], &seen);
 	const struct journal_entry made = {.act = JOURNAL_MADE};
-	int r = journal_add(a->set->journal, a->layer->n, slice_of(c->path), &made);
+	struct stat st;
+	int r = 0;
 
+	if (replace || host_folder_stat(a->host, c->path, &st) < 0)
+		r = journal_add(a->set->journal, a->layer->n, slice_of(c->path), &made);
 	if (r == 0)
 		r = host_folder_make(a->host, c->path, replace ? &seen : NULL);
 	if (r < 0)

@@ -228,7 +228,6 @@ struct apply_item *apply_plan_new(
 	struct apply_item *items = new0_n(struct apply_item, changes->n_items + 1);
 
 	for (size_t i = 0; i < changes->n_items; i++) {
-		items[i].data_fd = -1;
 		plan_one(changes, &changes->items[i], options, &items[i]);
 	}
 	guard_data(changes, items, options->is_live);
@@ -240,8 +239,6 @@ void apply_plan_free(struct apply_item *items, size_t n)
 {
 	for (size_t i = 0; items && i < n; i++) {
 		free(items[i].text);
-		if (items[i].data_fd >= 0)
-			close(items[i].data_fd);
 	}
 	free(items);
 }

@@ -10,11 +10,10 @@ struct apply_item {
 	enum apply_result result;
 	char *text;
 	bool must_stay; /* what the host has there is not to be touched, also where it is not named but in the way */
-	bool is_early; /* refused before its folder could have come over, or for one that was */
-	bool is_bare;  /* a folder that was made, and nothing of what goes into it */
+	bool is_bare; /* a folder that was made, and nothing of what goes into it */
 	char written
 		[DIGEST_HEX_SIZE]; /* what a living sandbox's file held when it was copied; "": what was listed */
-	int data_fd;               /* the data of a file that lay below at another place; -1 */
+	bool is_whole; /* its data lay below at another place, and now lies with it */
 };
 
 /* One item a change. */

@@ -7,30 +7,29 @@
 
 #include "manifest/apply_work.h"
 #include "manifest/beneath.h"
-#include "manifest/journal.h"
+#include "manifest/kept.h"
 #include "manifest/upper.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 
 /* Files whose data lies below at a place that this work may change get it for themselves first, taken over or not. */
-static int make_whole(struct apply *a, const struct change *c, int *ret_fd)
+static int make_whole(struct apply *a, const struct change *c)
 {
 	scoped_fd int data = beneath_open(a->lower_fd, c->data, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	scoped_mem char *name = NULL;
 	scoped_fd int own = -1;
 	int r;
 
-	/* A shared layer is left as it is: that the data is open is enough until it is written. */
-	if (data >= 0 && c->own_layer > 0) {
-		*ret_fd = take_fd(&data);
-		return 0;
+	if (data < 0)
+		return data;
+	if (c->own_layer > 0) {
+		name = kept_name(a->layer, c->own_layer, c->own);
+		r = kept_put(a->layer, name, data);
+	} else {
+		own = changes_open_own(a->layer, c, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+		r = own < 0 ? own : upper_make_whole(own, data);
 	}
-	own = changes_open_own(a->layer, c, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
-	if (data < 0 || own < 0)
-		return data < 0 ? data : own;
-	r = upper_make_whole(own, data);
-	if (r == 0)
-		*ret_fd = take_fd(&own);
-	else
+	if (r < 0)
 		a->upper_failure = r;
 	return r;
 }
@@ -44,13 +43,12 @@ static int make_all_whole(struct apply *a)
 	if (a->options->is_live)
 		return 0;
 	for (size_t i = 0; r == 0 && i < changes->n_items; i++)
-		if (changes_is_far(&changes->items[i]))
-			r = make_whole(a, &changes->items[i], &a->items[i].data_fd);
-	for (size_t i = 0; r == 0 && i < changes->n_leaning; i++) {
-		scoped_fd int fd = -1;
-
-		r = make_whole(a, &changes->leaning[i], &fd);
-	}
+		if (changes_is_far(&changes->items[i])) {
+			r = make_whole(a, &changes->items[i]);
+			a->items[i].is_whole = true;
+		}
+	for (size_t i = 0; r == 0 && i < changes->n_leaning; i++)
+		r = make_whole(a, &changes->leaning[i]);
 	return r;
 }
 
@@ -87,15 +85,7 @@ static bool is_folder_mode(const struct change *c)
 	return apply_work_is_folder(c) && c->kind == CHANGE_MODE;
 }
 
-int apply_steps_do(struct apply *a, size_t i, apply_act *act)
-{
-	if (apply_work_is_stopped(a))
-		return -EINTR;
-	/* What is taken away is found where it was before. */
-	if (a->changes->items[i].kind != CHANGE_REMOVED && apply_item_is_stuck(a, i))
-		return 0;
-	return apply_work_settle(a, i, act(a, i));
-}
+typedef int apply_act(struct apply *a, size_t i);
 
 static int run_step(
 	struct apply *a, bool (*wants)(const struct change *), apply_act *act, bool backwards)
@@ -108,7 +98,12 @@ static int run_step(
 
 		if (a->items[i].result != APPLY_WAITING || !wants(&a->changes->items[i]))
 			continue;
-		r = apply_steps_do(a, i, act);
+		if (apply_work_is_stopped(a))
+			return -EINTR;
+		/* What is taken away is found where it was before. */
+		if (a->changes->items[i].kind != CHANGE_REMOVED && apply_item_is_stuck(a, i))
+			continue;
+		r = apply_work_settle(a, i, act(a, i));
 		if (r < 0)
 			return r;
 	}
@@ -143,9 +138,9 @@ static int set_folder_modes(struct apply *a)
 	return first;
 }
 
-static int run_all(struct apply *a)
+int apply_steps_run(struct apply *a)
 {
-	int r = apply_shared_run(a);
+	int r = make_all_whole(a), modes;
 
 	if (r == 0)
 		r = run_step(a, is_file_at_its_place, apply_item_put, false);
@@ -163,18 +158,8 @@ static int run_all(struct apply *a)
 		r = run_step(a, is_replaced_file, apply_item_remove, false);
 	if (r == 0)
 		r = run_step(a, is_other_file, apply_item_put, false);
-	return r == 0 ? run_step(a, is_folder_mode, apply_item_put, true) : r;
-}
-
-int apply_steps_run(struct apply *a)
-{
-	int r = make_all_whole(a), modes;
-
 	if (r == 0)
-		r = run_all(a);
-	/* What came too early for its folder. */
-	if (r == 0 && apply_shared_is_left(a))
-		r = run_all(a);
+		r = run_step(a, is_folder_mode, apply_item_put, true);
 	modes = set_folder_modes(a);
 	return r < 0 ? r : modes;
 }

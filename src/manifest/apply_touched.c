@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders that an apply changed. Their times of change are ours from then on, and do not say that the host put them there. */
+/* The folders that an apply changed. Their times of change are ours from then on, and do not say that the host put them there.
+ * What the host does in one of them between our act and the end passes as ours. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,7 +22,8 @@ static void keep(struct touched *t, const char *folder)
 	if (*slot || t->r < 0)
 		return;
 	*slot = t;
-	if (host_folder_stat(t->a->host, folder[0] ? folder : ".", &st) == 0 && S_ISDIR(st.st_mode))
+	if (host_folder_stat(t->a->host, folder[0] ? folder : ".", &st) == 0 &&
+		host_folder_has_worked_in(t->a->host, st.st_ino))
 		t->r = journal_add_touched(t->a->set->journal, t->a->layer->n, &st);
 }
 

@@ -58,13 +58,6 @@ int apply_item_make_parents(struct apply *a, const char *path);
 int apply_item_write_file(struct apply *a, size_t i, bool replace, struct str *lost);
 int apply_item_write_rights(struct apply *a, size_t i, struct str *lost);
 
-typedef int apply_act(struct apply *a, size_t i);
-/* Does item i unless it is stuck; -EINTR where the user wants no more. */
-int apply_steps_do(struct apply *a, size_t i, apply_act *act);
-
-int apply_shared_run(struct apply *a);
-/* Lets those wait again that could not come over so early, and what waited for them; false: there are none. */
-bool apply_shared_is_left(struct apply *a);
 int apply_rename_all(struct apply *a);
 /* Tells the journal which folders have their times from this apply: after its last act. */
 int apply_keep_touched(struct apply *a);

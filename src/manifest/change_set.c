@@ -47,6 +47,7 @@ static void layer_done(struct change_layer *layer)
 	free(layer->lower);
 	free(layer->upper);
 	free(layer->folder_id);
+	free(layer->kept);
 	for (size_t i = 0; i < layer->n_stack + layer->n_below; i++)
 		free(layer->stack[i].dir);
 	free(layer->stack);
@@ -160,6 +161,7 @@ static int add_layer(struct change_set *set, const json_t *object, const char *l
 		.counted = json_is_true(json_object_get(object, "counted")),
 		.is_copied = json_is_true(json_object_get(object, "copied")),
 		.folder_id = mem_dup(json_string_value(json_object_get(object, "folder_id")))};
+	layer->kept = mem_printf("%s/kept", set->dir);
 	layer->guest = get_bytes(object, "guest");
 	layer->lower = get_bytes(object, lower_key);
 	if (!get_stack(json_object_get(object, "lowers"), layer))

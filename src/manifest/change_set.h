@@ -45,6 +45,7 @@ struct change_layer {
 	char *folder_id; /* util/folder_id.h: of the folder that was mounted; NULL: not known */
 	bool is_copied;  /* a copy of it was mounted */
 	char *upper;     /* absolute */
+	char *kept;      /* manifest/kept.h: that folder, there or not */
 	struct change_shared *stack; /* topmost first */
 	size_t n_stack;
 	size_t n_below;      /* behind those in stack: what lies below where lower is NULL */

@@ -136,12 +136,6 @@ bool changes_is_far(const struct change *change)
 	       (change->kind == CHANGE_ADDED || strcmp(change->data, base) != 0);
 }
 
-bool changes_is_shared_far(const struct change *change)
-{
-	return change->own_layer > 0 && change->data && change->kind != CHANGE_RENAMED &&
-	       S_ISREG(change->after.mode) && strcmp(change->data, change->path) != 0;
-}
-
 const char *changes_shown_path(const struct change *change)
 {
 	return change->kind == CHANGE_REMOVED && change->from ? change->from : change->path;
@@ -311,7 +305,7 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 
 	if (S_ISDIR(c->before.mode) && c->kind == CHANGE_MODE)
 		return (c->flags & CHANGE_UNSEEN) &&
-		       !journal_is_made(set->journal, n, slice_of(base));
+		       !journal_is_made(set->journal, n, slice_of(base), c->before.inode);
 	if (S_ISDIR(c->before.mode))
 		return c->kind == CHANGE_RENAMED && (c->flags & CHANGE_UNSEEN);
 	if (c->before.mode == 0 ||
@@ -326,14 +320,10 @@ static bool is_settled(const struct change_set *set, int n, const struct change 
 	const struct journal_entry *e =
 		journal_find(set->journal, n, slice_of(c->path), c->kind == CHANGE_REMOVED);
 
-	bool no_data = changes_is_shared_far(c) || ((c->flags & CHANGE_LOST) && c->own_layer > 0);
-
 	/* What one act put in the place of what it took away was removed, too. */
 	if (c->kind == CHANGE_REMOVED && !(c->flags & CHANGE_REPLACED) &&
 		journal_find(set->journal, n, slice_of(c->path), false))
 		return false;
-	if (e && e->act == JOURNAL_APPLIED && no_data)
-		return true; /* nothing to compare, and no sandbox writes to a shared layer */
 	return e && strcmp(e->state, c->state) == 0;
 }
 

@@ -146,8 +146,6 @@ bool changes_dependency_runs(int root_fd, const struct change *change);
 bool changes_is_far(const struct change *change);
 /* How much of a path is a folder whose changes are counted and not listed (.git, node_modules); 0: none. */
 size_t changes_skipped_len(struct slice path);
-/* Likewise, and in a shared layer, which stays as it is: once its data is changed below, nothing has it. */
-bool changes_is_shared_far(const struct change *change);
 bool changes_is_listed(const struct change *change); /* not QUIET, SKIPPED or NONE */
 /* The path in the words of before or after: REMOVED in a renamed folder was elsewhere. */
 const char *changes_shown_path(const struct change *change);

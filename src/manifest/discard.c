@@ -60,7 +60,7 @@ static void remove_data(const struct change *c, int upper_fd)
 	const char *name;
 	scoped_fd int dirfd = -1;
 
-	if (c->own_layer > 0 || c->kind != CHANGE_ADDED || S_ISDIR(c->after.mode) || c->from)
+	if (c->kind != CHANGE_ADDED || S_ISDIR(c->after.mode) || c->from)
 		return;
 	dirfd = beneath_open_parent(upper_fd, c->path, &name);
 	if (dirfd >= 0)
@@ -72,6 +72,7 @@ int discard_changes(struct change_set *set, const struct changes *changes,
 {
 	scoped_fd int upper_fd =
 		open(changes->layer->upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool may_free;
 	size_t n = 0;
 	int r = 0;
 
@@ -90,7 +91,9 @@ int discard_changes(struct change_set *set, const struct changes *changes,
 		r = journal_sync(set->journal);
 	if (r < 0)
 		return err_set(err, r, "write '%s/journal.jsonl': %m", set->dir);
-	for (size_t i = 0; !options->is_live && upper_fd >= 0 && i < changes->n_items; i++)
+	/* Below it a shared layer's file would show. */
+	may_free = !options->is_live && upper_fd >= 0 && changes->layer->n_stack == 0;
+	for (size_t i = 0; may_free && i < changes->n_items; i++)
 		if (discard_means(&changes->items[i], options))
 			remove_data(&changes->items[i], upper_fd);
 	*ret_n = n;

@@ -16,6 +16,7 @@
 #include "manifest/owner.h"
 #include "util/clock.h"
 #include "util/id.h"
+#include "util/map.h"
 #include "util/mem.h"
 
 #define TEMPORARY   ".cloche-"
@@ -31,7 +32,8 @@ struct host_folder {
 	char temporary[sizeof(TEMPORARY) + ID_SIZE];
 	int (*on_temporary)(void *ctx, const char *path);
 	void *ctx;
-	char *told; /* the folder it was last called for */
+	char *told;            /* the folder it was last called for */
+	struct map *worked_in; /* inodes of folders, as a set */
 };
 
 /* One act: the folder that holds the path, and the last part of it. */
@@ -58,7 +60,8 @@ int host_folder_open(
 	if (fd < 0)
 		return err_set(err, fd, "open '%s': %m", path);
 	*ret_folder = new0(struct host_folder);
-	**ret_folder = (struct host_folder){.fd = fd, .uid = uid, .gid = gid};
+	**ret_folder =
+		(struct host_folder){.fd = fd, .uid = uid, .gid = gid, .worked_in = map_new()};
 	id_new("tm", id);
 	(void)snprintf(
 		(*ret_folder)->temporary, sizeof((*ret_folder)->temporary), TEMPORARY "%s", id);
@@ -71,6 +74,7 @@ void host_folder_free(struct host_folder *folder)
 		return;
 	close(folder->fd);
 	free(folder->told);
+	map_free(folder->worked_in);
 	free(folder);
 }
 
@@ -96,6 +100,24 @@ static int tell_temporary(struct host_folder *folder, const char *path)
 	return folder->on_temporary(folder->ctx, at);
 }
 
+static void note_work(const struct host_folder *folder, int dirfd)
+{
+	struct stat st;
+	unsigned long long inode;
+
+	if (fstat(dirfd, &st) < 0)
+		return;
+	inode = st.st_ino;
+	*map_slot(folder->worked_in, map_int_key(&inode)) = folder->worked_in;
+}
+
+bool host_folder_has_worked_in(const struct host_folder *folder, uint64_t inode)
+{
+	unsigned long long key = inode;
+
+	return map_find(folder->worked_in, map_int_key(&key)) != NULL;
+}
+
 static int begin(const struct host_folder *folder, const char *path, struct act *act)
 {
 	int r = owner_become(folder->uid, folder->gid);
@@ -108,6 +130,7 @@ static int begin(const struct host_folder *folder, const char *path, struct act 
 		return act->dirfd;
 	}
 	act->temporary = folder->temporary;
+	note_work(folder, act->dirfd);
 	return 0;
 }
 
@@ -313,6 +336,8 @@ int host_folder_set_mode(struct host_folder *folder, const char *path, mode_t mo
 		mode &= MODE_MASK;
 	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
+	if (S_ISDIR(st.st_mode))
+		note_work(folder, fd);
 	return end(&act, r);
 }
 

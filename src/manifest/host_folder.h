@@ -58,6 +58,8 @@ int host_folder_remove(struct host_folder *folder, const char *path, bool is_fol
 /* A file or empty folder, if it is there. */
 int host_folder_clean(struct host_folder *folder, const char *path);
 int host_folder_rename(struct host_folder *folder, const char *from, const char *to);
+/* Whether a folder with that inode number is one in which something was done, or whose mode was set. */
+bool host_folder_has_worked_in(const struct host_folder *folder, uint64_t inode);
 int host_folder_sync(struct host_folder *folder); /* all that was done is on the disk */
 
 #endif

@@ -116,25 +116,21 @@ void journal_remember_temporary(struct journal *journal, int n, struct slice pat
 		*map_slot(m->temporaries, path) = m;
 }
 
-static struct slice inode_key(const uint64_t *inode)
-{
-	return (struct slice){.p = (const char *)inode, .len = sizeof(*inode)};
-}
-
 void journal_remember_touched(struct journal *journal, int n, uint64_t inode, int64_t ctime_ns)
 {
 	struct journal_mount *m = journal_mount(journal, n);
+	unsigned long long key = inode;
 
 	if (m)
-		*map_slot(m->touched, inode_key(&inode)) = (void *)(intptr_t)ctime_ns;
+		*map_slot(m->touched, map_int_key(&key)) = (void *)(intptr_t)ctime_ns;
 }
 
 bool journal_is_touched(const struct journal *journal, int n, const struct stat *folder)
 {
 	const struct journal_mount *m = find_known(journal, n);
-	uint64_t inode = folder->st_ino;
+	unsigned long long key = folder->st_ino;
 
-	return m && (intptr_t)map_find(m->touched, inode_key(&inode)) == clock_ns(folder->st_ctim);
+	return m && (intptr_t)map_find(m->touched, map_int_key(&key)) == clock_ns(folder->st_ctim);
 }
 
 void journal_forget_temporaries(struct journal *journal, int n)
@@ -182,11 +178,14 @@ const struct journal_entry *journal_find(
 	return p ? p->last[removed] : NULL;
 }
 
-bool journal_is_made(const struct journal *journal, int n, struct slice path)
+bool journal_is_made(const struct journal *journal, int n, struct slice path, uint64_t inode)
 {
+	const struct journal_mount *m = find_known(journal, n);
 	const struct paths *p = find_paths(journal, n, path);
+	unsigned long long key = inode;
 
-	return p && (p->is_made || p->last[false]);
+	return (m && map_find(m->touched, map_int_key(&key))) ||
+	       (p && p->is_made && !p->last[false]);
 }
 
 const char *journal_find_content(const struct journal *journal, int n, struct slice path)

@@ -110,6 +110,21 @@ static bool is_younger(const struct scan *scan, int lfd)
 		       !journal_is_touched(scan->set->journal, scan->layer->n, &st));
 }
 
+/* Where folders have no handles, one that was renamed is known by what it lay in. */
+static bool lies_in_younger(const struct scan *scan, const char *base)
+{
+	if (!change_layer_lacks_handles(scan->layer))
+		return false;
+	for (const char *slash = strchr(base, '/'); slash; slash = strchr(slash + 1, '/')) {
+		scoped_mem char *around = mem_copy(base, (size_t)(slash - base));
+		scoped_fd int fd = beneath_open(scan->lower_fd, around, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || is_younger(scan, fd))
+			return true;
+	}
+	return false;
+}
+
 /* The lowest of the sandbox's own folders was copied up from what lies below, those over it from one another; one that was
  * made is over nothing that was there then. */
 static bool is_another(const struct stack_folder *over, const unsigned char *handle, size_t len)
@@ -154,7 +169,7 @@ static void visit_folder(
 		.merged = merged && lfd >= 0,
 		.is_unseen = lfd < 0 ? f->is_unseen
 	                             : scan_is_unseen(scan, lfd, merged ? &e->at.folder : NULL,
-					       f->is_unseen),
+					       f->is_unseen || lies_in_younger(scan, base)),
 		.depth = f->depth + 1};
 
 	if (child.is_unseen && place < scan->out->n_items) /* what it says of the folder itself */

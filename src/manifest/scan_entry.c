@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "manifest/beneath.h"
+#include "manifest/content.h"
 #include "manifest/journal.h"
 #include "manifest/manifest_internal.h"
 #include "util/mem.h"
@@ -85,12 +86,50 @@ static void keep_origin(
 		scan->n_origins++;
 }
 
+/* A copy that the host made of what was there, such as of the whole folder. */
+static bool holds_what_was_seen(
+	const struct scan *scan, int dirfd, const char *name, const char *path)
+{
+	const struct journal *journal = scan->set->journal;
+	const char *seen = journal_find_content(journal, scan->layer->n, slice_of(path));
+	int64_t budget = CONTENT_HASH_MAX;
+	char sha256[DIGEST_HEX_SIZE];
+	struct stat st;
+	scoped_fd int fd = -1;
+
+	if (!seen || journal_find(journal, scan->layer->n, slice_of(path), false))
+		return false; /* nobody knows, or an apply put it there */
+	fd = content_open(dirfd, name, &st);
+	return fd >= 0 && content_hash(fd, &budget, sha256) == 0 && strcmp(seen, sha256) == 0;
+}
+
+/* The host, or an apply, may have put another file there. */
+static bool is_origin(const struct scan *scan, const struct upper_entry *up, const char *path)
+{
+	unsigned char handle[UPPER_ORIGIN_MAX];
+	const char *name;
+	scoped_fd int dirfd = beneath_open_parent(scan->lower_fd, path, &name);
+	size_t len = dirfd < 0 || scan->layer->is_copied ? 0 : upper_handle(dirfd, name, handle);
+
+	if (len == 0 || up->origin_len == 0 ||
+		(len == up->origin_len && memcmp(handle, up->origin, len) == 0))
+		return true;
+	return holds_what_was_seen(scan, dirfd, name, path);
+}
+
 /* The file below that holds the data of a file without any. *ret NULL: it is gone. */
 static int find_data(
 	struct scan *scan, const struct scan_frame *f, const struct scan_entry *e, char **ret)
 {
-	if (e->at.up.redirect)
-		return scan_entry_follow(scan, f, e->at.up.redirect, S_IFREG, ret);
+	int r;
+
+	if (e->at.up.redirect) {
+		r = scan_entry_follow(scan, f, e->at.up.redirect, S_IFREG, ret);
+		/* At its own place it is compared with itself. */
+		if (*ret && strcmp(*ret, e->path) != 0 && !is_origin(scan, &e->at.up, *ret))
+			free(take(ret));
+		return r;
+	}
 	*ret = f->merged && e->base && S_ISREG(e->low.st_mode) ? mem_dup(e->base) : NULL;
 	return 0;
 }

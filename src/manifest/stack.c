@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "manifest/beneath.h"
+#include "manifest/kept.h"
 #include "manifest/manifest_internal.h"
 #include "util/mem.h"
 #include "util/scoped.h"
@@ -17,6 +18,8 @@
 
 const char *stack_dir(const struct change_layer *layer, size_t number)
 {
+	if (number > layer->n_stack)
+		return layer->kept;
 	return number == 0 ? layer->upper : layer->stack[number - 1].dir;
 }
 
@@ -33,24 +36,27 @@ int stack_open(const struct change_layer *layer, struct stack *ret)
 {
 	struct stack stack = {.layer = layer, .n = layer->n_stack + 1};
 
-	stack.fds = new0_n(int, stack.n);
+	stack.fds = new0_n(int, stack.n + 1);
+	stack.fds[stack.n] = -1;
 	for (size_t i = 0; i < stack.n; i++) {
 		stack.fds[i] = open(stack_dir(layer, i), FOLDER);
 		if (stack.fds[i] < 0 && (errno != ENOENT || stack.n == 1)) {
 			int r = -errno;
 
 			stack.n = i;
+			stack.fds[i] = -1;
 			stack_done(&stack);
 			return r;
 		}
 	}
+	stack.fds[stack.n] = kept_open_folder(layer);
 	*ret = stack;
 	return 0;
 }
 
 void stack_done(struct stack *stack)
 {
-	for (size_t i = 0; i < stack->n; i++)
+	for (size_t i = 0; stack->fds && i <= stack->n; i++)
 		scoped_close(&stack->fds[i]);
 	free(stack->fds);
 	*stack = (struct stack){0};
@@ -355,6 +361,19 @@ static int try_data(
 	return r;
 }
 
+static void find_kept(const struct stack *stack, struct stack_entry *e)
+{
+	scoped_mem char *name = NULL;
+
+	if (e->layer == 0 || e->stored || stack->fds[stack->n] < 0)
+		return;
+	name = kept_name(stack->layer, e->layer, e->path);
+	if (faccessat(stack->fds[stack->n], name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	e->stored = take(&name);
+	e->stored_layer = stack->n;
+}
+
 static int find_data(struct search *s, const char *name, struct stack_entry *e)
 {
 	int r = 0;
@@ -400,6 +419,7 @@ static int read_rest(const struct stack *stack, const struct stack_folder *folde
 		e->folder.opaque = e->up.opaque;
 	} else if (e->up.metacopy) {
 		r = find_data(&s, name, e);
+		find_kept(stack, e);
 	}
 	search_done(&s);
 	chase_origin(stack, e);

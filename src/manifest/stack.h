@@ -11,7 +11,7 @@
 
 struct stack {
 	const struct change_layer *layer; /* borrowed */
-	int *fds; /* [0]: the own upper, then the shared ones; -1: not there */
+	int *fds; /* [0]: the own upper, then the shared ones; -1: not there. [n]: what is kept, which is no layer */
 	size_t n;
 };
 /* Negative errno where one that is there cannot be read. */
@@ -54,7 +54,7 @@ int stack_read(const struct stack *stack, const struct stack_folder *folder, con
 	struct stack_entry *ret);
 void stack_entry_done(struct stack_entry *entry);
 
-/* The path of a layer's folder, number 0 being the own upper. */
+/* The path of a layer's folder, number 0 being the own upper; behind the last one that of what is kept. */
 const char *stack_dir(const struct change_layer *layer, size_t number);
 /* An id in a layer as the own upper would have it. */
 uint32_t stack_id(const struct change_layer *layer, size_t number, const struct change_set_map *map,

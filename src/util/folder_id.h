@@ -9,8 +9,8 @@
 
 #define FOLDER_ID_SIZE DIGEST_HEX_SIZE
 
-/* A digest of the filesystem's own id and its handle of the folder: the same after a remount or a restart, another for
- * a copy. "" where the filesystem has no handles (overlayfs, some FUSE ones): then nobody can tell. */
+/* A digest of the filesystem's own id and its handle of the folder: the same after a remount or a restart (on XFS, whose
+ * id is the device's number, where that is), another for a copy. "" where the filesystem has no handles (overlayfs, some FUSE ones): then nobody can tell. */
 void folder_id_of(int fd, char ret[FOLDER_ID_SIZE]);
 /* The same of what a path leads to; "" also where no folder is there. */
 void folder_id_at(const char *path, char ret[FOLDER_ID_SIZE]);

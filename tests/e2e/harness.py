@@ -10,8 +10,6 @@ import stat
 import subprocess
 import time
 
-import pytest
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get('CLOCHE_BUILD', ROOT / 'build')).resolve()
 PYTHON = '/usr/bin/python3'
@@ -194,6 +192,7 @@ class Cloche:
 	def strace(self, options, *args, cwd=None, background=False):
 		"""The program under strace, which makes system calls fail, wait or kill: its CompletedProcess, or the Popen of it."""
 		if shutil.which('strace') is None:
+			import pytest # which those who only measure do not need
 			pytest.skip('needs strace')
 		# LeakSanitizer cannot work under a tracer.
 		env = self.env({'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0'})

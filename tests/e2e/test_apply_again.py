@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from harness import wait_for
+
 CHANGED = '(the host has changed it meanwhile: `apply --force` goes over it)'
 
 
@@ -112,8 +114,8 @@ def test_what_a_living_sandbox_wrote_while_it_was_taken_over(own_cloche, host):
 	"""It is known by what was copied, not by what was listed before."""
 	box = own_cloche.create('-m', f'{host}:/w:cow')
 	box.sh('cd /w; echo one >f; echo one >a')
-	slow = own_cloche.strace(['-e', 'inject=fsync:delay_enter=1500000:when=1'], 'apply', box.id, background=True)
-	time.sleep(0.7) # the first file is being written, the second was listed
+	slow = own_cloche.strace(['-e', 'inject=fsync:delay_enter=3000000:when=1'], 'apply', box.id, background=True)
+	wait_for(lambda: [path for path in host.iterdir() if '.cloche-' in path.name], 'the first file') # the second was listed
 	box.sh('echo two >/w/f')
 	out, err = slow.communicate(timeout=60)
 	assert slow.returncode == 0 and (host / 'f').read_text() == 'two\n', (out, err)
@@ -153,8 +155,8 @@ def test_no_mode_goes_through_a_mount_or_to_a_folder_of_the_host(cloche, host, t
 
 def test_a_file_that_the_host_puts_in_the_way_at_the_last_moment(cloche, host):
 	box = run(cloche, host, 'mv f n; rm p/f')
-	slow = cloche.strace(['-e', 'inject=fdatasync:delay_enter=1500000:when=1'], 'apply', box, background=True)
-	time.sleep(0.7)
+	slow = cloche.strace(['-e', 'inject=fdatasync:delay_enter=3000000:when=1'], 'apply', box, background=True)
+	wait_for(lambda: '"begun"' in (cloche.state / 'changes' / box / 'journal.jsonl').read_text(), 'the journal') # it is being synced
 	(host / 'new').write_text('theirs, and longer\n')
 	(host / 'new').rename(host / 'f')
 	(host / 'p').rename(host / 't')
@@ -200,17 +202,65 @@ def test_what_took_the_place_of_a_folder_and_went(own_cloche, host):
 	box.remove()
 
 
-def test_data_of_a_shared_layer_whose_folder_comes_later(own_cloche, host):
-	"""It has to come over before its place is taken, and cannot until the renames are done: what takes it waits."""
+def forked(cloche, host, *scripts):
+	"""The change set of a fork; an apply between the scripts."""
+	box = cloche.create('-m', f'{host}:/w:cow')
+	for n, script in enumerate(scripts):
+		assert n == 0 or cloche.call('apply', box.id).code == 0
+		assert box.sh('cd /w; ' + script).code == 0
+	assert cloche.call('suspend', box.id).code == 0
+	fork = cloche.call('fork', box.id).out.strip()
+	for args in (('rm', fork), ('rm', '--record', box.id)):
+		assert cloche.call(*args).code == 0
+	return fork
+
+
+SHARED = {'ring': ('mv a t; mv f a; mv t f', {'a': 'f old\n', 'f': 'a old\n'}),
+	'folder that comes later': ('mv a q/a; mv p/f a; mv q r', {'a': 'p old\n', 'r/a': 'a old\n', 'r/f': 'q old\n', 'p/f': None, 'q/f': None}),
+	'two names': ('ln a c; mv a p/b; echo new >a; mv p r', {'a': 'new\n', 'c': 'a old\n', 'r/b': 'a old\n', 'r/f': 'p old\n', 'p/f': None}),
+	'folders that changed places': ('mv p t; mv q p; mv t q; ln p/f p/b', {'p/f': 'q old\n', 'p/b': 'q old\n', 'q/f': 'p old\n'})}
+
+
+@pytest.mark.parametrize('fault', ['', 'fsync:signal=KILL:when=2', 'renameat:signal=KILL:when=2', 'renameat2:signal=KILL:when=1', 'fsync:error=ENOSPC:when=3'])
+@pytest.mark.parametrize('name', SHARED)
+def test_data_that_shared_layers_lack(own_cloche, host, name, fault):
+	"""It lies below, where others want to go, and is kept before anything moves there."""
+	script, want = SHARED[name]
+	want = {path: text for path, text in {**tree(host), **want}.items() if text}
+	box = forked(own_cloche, host, script)
+	if fault:
+		own_cloche.strace(['-e', f'inject={fault}'], 'apply', box)
+	done = own_cloche.call('apply', box)
+	assert done.code == 0 and tree(host) == want, done
+	assert own_cloche.call('apply', box).out == 'nothing to apply\n'
+
+
+def test_what_was_applied_and_then_shared_is_not_what_took_its_place(own_cloche, host):
+	box = forked(own_cloche, host, 'echo v1 >n', 'mv f n')
+	done = own_cloche.call('apply', box)
+	assert done.code == 0 and (host / 'n').read_text() == 'f old\n' and not (host / 'f').exists(), done
+
+
+def test_what_a_fork_discards_uncovers_nothing(own_cloche, host):
 	box = own_cloche.create('-m', f'{host}:/w:cow')
-	assert box.sh('cd /w; mv a q/a; mv p/f a; mv q r').code == 0
+	box.sh('echo parent >/w/n')
 	assert own_cloche.call('suspend', box.id).code == 0
 	fork = own_cloche.call('fork', box.id).out.strip()
-	for args in (('rm', fork), ('rm', '--record', box.id)):
+	assert own_cloche.call('exec', fork, '--', 'sh', '-c', 'echo fork >/w/n').code == 0
+	for args in (('rm', fork), ('rm', '--record', box.id), ('discard', fork)):
 		assert own_cloche.call(*args).code == 0
-	done = own_cloche.call('apply', fork)
-	assert done.code == 0, done
-	assert tree(host) == {'f': 'f old\n', 'g': 'g old\n', 'a': 'p old\n', 'r/a': 'a old\n', 'r/f': 'q old\n'}
+	assert own_cloche.call('apply', fork).out == 'nothing to apply\n' and not (host / 'n').exists()
+
+
+@pytest.mark.parametrize('hosts', [None, 'theirs\n'])
+def test_data_that_an_apply_or_the_host_put_there_is_not_what_was_meant(cloche, host, hosts):
+	box = run(cloche, host, 'mv a f; echo new >a')
+	(host / 'a').unlink()
+	if hosts:
+		(host / 'a').write_text(hosts)
+	for _ in range(2):
+		cloche.call('apply', box)
+	assert (host / 'f').read_text() == 'f old\n'
 
 
 def test_a_folder_removed_after_an_apply_in_it(own_cloche, host):

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 N_PARTS = 52
-CALLS = ('renameat2', 'unlinkat', 'mkdirat', 'symlinkat', 'fsync', 'fdatasync', 'syncfs', 'fchmod', 'copy_file_range', 'write')
+CALLS = ('renameat2', 'renameat', 'unlinkat', 'mkdirat', 'symlinkat', 'fsync', 'fdatasync', 'syncfs', 'fchmod', 'copy_file_range', 'write')
 
 # In each part: a change, a removal, a new file in a new folder, modes, a rename, one with a new mode and no data of its own above, two files
 # and two folders that change places, a file that becomes a folder and the reverse, a link.
