@@ -368,8 +368,7 @@ while time.time() < end:
 def test_program_that_enters_by_another_way_is_marked(box):
 	[supervisor] = box.supervisor()
 	box.sh('setsid sleep 60 & :')
-	inside = [pid for pid in box.cloche.processes('sleep') if is_inside(pid, supervisor)]
-	assert inside
+	inside = wait_for(lambda: [pid for pid in box.cloche.processes('sleep') if is_inside(pid, supervisor)], 'the program behind') # it may not have come so far
 	done = subprocess.run(['nsenter', '-t', str(inside[0]), '-m', '-p', '--', '/bin/sh', '-c', 'echo in > /workspace/by_nsenter'],
 		check=False, capture_output=True)
 	assert done.returncode == 0, done.stderr
