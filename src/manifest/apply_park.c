@@ -26,14 +26,17 @@ int apply_journal_rename(struct journal *journal, int n, struct host_folder *hos
 	return r;
 }
 
-/* Where a path of before belongs now: in its folder, wherever that is. */
+/* Where a path of before belongs now: in its folder, wherever that is. NULL where another folder has that one's place. */
 static char *find_place(const struct journal *journal, int n, const char *before)
 {
 	const char *slash = strrchr(before, '/');
 	scoped_mem char *folder = slash ? mem_copy(before, (size_t)(slash - before)) : NULL;
 	scoped_mem char *now = folder ? journal_now(journal, n, folder) : NULL;
+	scoped_mem char *was = now ? journal_before(journal, n, now) : NULL;
 
-	return now ? mem_printf("%s%s", now, slash) : mem_dup(before);
+	if (!was)
+		return mem_dup(before);
+	return strcmp(was, folder) == 0 ? mem_printf("%s%s", now, slash) : NULL;
 }
 
 void apply_park_back(struct journal *journal, int n, struct host_folder *host)
@@ -45,6 +48,7 @@ void apply_park_back(struct journal *journal, int n, struct host_folder *host)
 		scoped_mem char *before = journal_before(journal, n, from);
 		scoped_mem char *to = find_place(journal, n, before);
 
-		(void)apply_journal_rename(journal, n, host, from, to, false);
+		if (to) /* else it waits for the next apply */
+			(void)apply_journal_rename(journal, n, host, from, to, false);
 	}
 }

@@ -105,12 +105,6 @@ static const char *special_word(mode_t mode)
 	return NULL;
 }
 
-/* What goes away on the host may be all that is left of a file that was renamed to where nobody could look. */
-static bool may_be_needed(const struct changes *changes, const struct change *c)
-{
-	return changes->is_partial && (c->kind == CHANGE_REMOVED || c->kind == CHANGE_CHANGED);
-}
-
 /* More than another name, which the owner of the folder may give. */
 static bool writes_to_it(const struct change *c)
 {
@@ -128,12 +122,14 @@ static char *find_objection(
 	if (c->flags & CHANGE_LOST)
 		return mem_dup(changes->is_partial ? "where its data lies could not be read"
 						   : "its data was below and is gone");
-	if (may_be_needed(changes, c) && !options->force)
-		return mem_dup("not all that the sandbox left could be read, and that may need it");
 	if ((c->flags & CHANGE_HOST_CHANGED) && !options->force)
 		return mem_dup("the host has changed it meanwhile: `apply --force` goes over it");
 	if (others && !options->force)
 		return mem_printf("belongs to another user (%u) on the host", c->before.uid);
+	/* What is new may be half of a rename, and what goes away all that is left of a file. */
+	if (changes->is_partial && !options->force)
+		return mem_dup("not all that the sandbox left could be read: `apply --force` takes "
+			       "over what could");
 	if ((c->kind == CHANGE_RENAMED || changes_is_far(c)) && options->is_live)
 		return mem_dup("renamed, and the sandbox may go on: `cloche rm` it first, its "
 			       "changes stay");

@@ -290,3 +290,33 @@ def test_a_folder_that_the_host_puts_there_after_an_apply_in_it(own_cloche, host
 	assert done.code == 1 and f'refused  p/f  {CHANGED}' in lines(done), done
 	assert tree(host / 'p') == {'f': 'theirs\n', 'n': 'made\n'}
 	box.remove()
+
+
+@pytest.mark.parametrize('when', range(1, 9))
+@pytest.mark.parametrize('fault', ['signal=KILL', 'error=EIO'])
+def test_what_waits_is_not_put_into_another_folder_of_that_name(cloche, host, fault, when):
+	"""It was parked out of a folder that went, and another one took its name."""
+	for name in ('a1/x', 'f1/k', 'b1/own'):
+		(host / name).parent.mkdir()
+		(host / name).write_text(name + '\n')
+	time.sleep(0.05)
+	box = run(cloche, host, 'mv a1/x t; rm -r a1; mv f1 a1; mv b1 a1/h; mv t a1/h/e')
+	cloche.strace(['-e', 'trace=renameat2,renameat', '-e', f'inject=renameat2:{fault}:when={when}'], 'apply', box)
+	done = cloche.call('apply', box)
+	assert done.code == 0, done
+	assert {name: text for name, text in tree(host).items() if '1/' in name} == {'a1/k': 'f1/k\n', 'a1/h/own': 'b1/own\n', 'a1/h/e': 'a1/x\n'}
+
+
+def test_nothing_comes_over_where_not_all_could_be_read(cloche, host):
+	"""A folder that is new may be one that was renamed."""
+	box = run(cloche, host, 'mv p r; echo n >r/n; rm f; echo more >>g; echo n >n')
+	before = tree(host)
+	for when in (10, 20, 30, 40):
+		done = cloche.strace(['-P', host, '-P', 'p', '-P', 'r', '-e', f'inject=newfstatat,openat2,fgetxattr:error=EIO:when={when}+'], 'apply', box)
+		if 'not all could be read' in done.stderr:
+			assert done.returncode != 0 and tree(host) == before, done
+			break
+	else:
+		pytest.fail('nothing could not be read')
+	done = cloche.call('apply', box)
+	assert done.code == 0 and tree(host) == {'g': 'g old\nmore\n', 'a': 'a old\n', 'n': 'n\n', 'q/f': 'q old\n', 'r/f': 'p old\n', 'r/n': 'n\n'}, done
