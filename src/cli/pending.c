@@ -277,6 +277,8 @@ int pending_look_again(struct pending *pending, size_t i, struct err *err)
 	size_t k = 0;
 	int r;
 
+	if (!roots[i]->cow)
+		return 0; /* to be refused */
 	while (k < i && !(roots[k]->cow && is_in_same_folder(roots[k], roots[i])))
 		k++;
 	if (k == i)

@@ -104,11 +104,6 @@ static size_t left_with(const struct change *c, enum apply_result result, const 
 	return strncmp(shown, c->path, c->skipped_len) == 0 ? c->skipped_len : 0;
 }
 
-static bool is_done(const struct apply_item *item)
-{
-	return item->result == APPLY_DONE || item->result == APPLY_LESS;
-}
-
 /* A new folder goes without saying where something came into it. */
 static void find_bare(struct apply *a)
 {
@@ -119,7 +114,7 @@ static void find_bare(struct apply *a)
 		const struct change *c = &a->changes->items[i - 1];
 		struct apply_item *item = &a->items[i - 1];
 
-		if (!is_done(item))
+		if (!apply_work_is_done(a, i - 1))
 			continue;
 		item->is_bare = (c->flags & CHANGE_QUIET) && apply_work_is_new_folder(c) &&
 		                !path_is_beneath(slice_of(next), slice_of(c->path));

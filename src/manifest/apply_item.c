@@ -30,7 +30,7 @@ static int open_whole(const struct apply *a, const struct change *c)
 		return changes_open_own(a->layer, c, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
 	name = kept_name(a->layer, c->own_layer, c->own);
 	folder = kept_open_folder(a->layer);
-	return folder < 0 ? -ENOENT : beneath_open(folder, name, O_RDONLY | O_NOFOLLOW);
+	return folder < 0 ? folder : beneath_open(folder, name, O_RDONLY | O_NOFOLLOW);
 }
 
 /* Opens the file that holds the data of a change. */

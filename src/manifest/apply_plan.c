@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "manifest/apply_work.h"
 #include "manifest/runs_on_host.h"
@@ -223,9 +222,8 @@ struct apply_item *apply_plan_new(
 {
 	struct apply_item *items = new0_n(struct apply_item, changes->n_items + 1);
 
-	for (size_t i = 0; i < changes->n_items; i++) {
+	for (size_t i = 0; i < changes->n_items; i++)
 		plan_one(changes, &changes->items[i], options, &items[i]);
-	}
 	guard_data(changes, items, options->is_live);
 	leave_bare_folders(changes, items);
 	return items;
@@ -233,8 +231,7 @@ struct apply_item *apply_plan_new(
 
 void apply_plan_free(struct apply_item *items, size_t n)
 {
-	for (size_t i = 0; items && i < n; i++) {
+	for (size_t i = 0; items && i < n; i++)
 		free(items[i].text);
-	}
 	free(items);
 }

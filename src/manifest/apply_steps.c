@@ -2,7 +2,6 @@
 /* The order of an apply: apply.h tells it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "manifest/apply_work.h"
@@ -11,6 +10,8 @@
 #include "manifest/upper.h"
 #include "util/mem.h"
 #include "util/scoped.h"
+
+typedef int apply_act(struct apply *a, size_t i);
 
 /* Files whose data lies below at a place that this work may change get it for themselves first, taken over or not. */
 static int make_whole(struct apply *a, const struct change *c)
@@ -84,8 +85,6 @@ static bool is_folder_mode(const struct change *c)
 {
 	return apply_work_is_folder(c) && c->kind == CHANGE_MODE;
 }
-
-typedef int apply_act(struct apply *a, size_t i);
 
 static int run_step(
 	struct apply *a, bool (*wants)(const struct change *), apply_act *act, bool backwards)

@@ -18,7 +18,7 @@ struct apply {
 	struct apply_item *items;
 	struct host_folder *host;
 	int lower_fd;
-	int upper_failure; /* of what was to be written into the sandbox's own layer; 0: none */
+	int upper_failure; /* of what was to be written into the sandbox's own layer, or kept; 0: none */
 	struct map *new_folders; /* path to its place in the list, counted from 1 */
 	struct map *removals;    /* likewise, of what was taken away */
 	struct moves *moves;     /* renames that were done: later paths are found by them */

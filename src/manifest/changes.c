@@ -305,7 +305,7 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 
 	if (S_ISDIR(c->before.mode) && c->kind == CHANGE_MODE)
 		return (c->flags & CHANGE_UNSEEN) &&
-		       !journal_is_made(set->journal, n, slice_of(base), c->before.inode);
+		       !journal_is_made(set->journal, n, slice_of(base));
 	if (S_ISDIR(c->before.mode))
 		return c->kind == CHANGE_RENAMED && (c->flags & CHANGE_UNSEEN);
 	if (c->before.mode == 0 ||

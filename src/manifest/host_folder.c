@@ -272,7 +272,6 @@ static int make_over(const struct act *act, const struct host_folder_seen *repla
 
 	if (r < 0)
 		return r;
-
 	if (fstatat(act->dirfd, act->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode))
 		return -EEXIST;
 	if (mkdirat(act->dirfd, act->temporary, 0700) < 0)

@@ -178,14 +178,11 @@ const struct journal_entry *journal_find(
 	return p ? p->last[removed] : NULL;
 }
 
-bool journal_is_made(const struct journal *journal, int n, struct slice path, uint64_t inode)
+bool journal_is_made(const struct journal *journal, int n, struct slice path)
 {
-	const struct journal_mount *m = find_known(journal, n);
 	const struct paths *p = find_paths(journal, n, path);
-	unsigned long long key = inode;
 
-	return (m && map_find(m->touched, map_int_key(&key))) ||
-	       (p && p->is_made && !p->last[false]);
+	return p && p->is_made && !p->last[false];
 }
 
 const char *journal_find_content(const struct journal *journal, int n, struct slice path)

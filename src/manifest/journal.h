@@ -42,8 +42,8 @@ struct journal_entry {
 /* The last act on a path of mount n, NULL where there was none. */
 const struct journal_entry *journal_find(
 	const struct journal *journal, int n, struct slice path, bool removed);
-/* Whether a folder is one that an apply had to do with, or may be one that it made and was cut off. */
-bool journal_is_made(const struct journal *journal, int n, struct slice path, uint64_t inode);
+/* Whether a folder there may be one that an apply made and was cut off before it gave it its mode. */
+bool journal_is_made(const struct journal *journal, int n, struct slice path);
 /* What the host's file is known to hold, by whatever act; NULL where that is not known. */
 const char *journal_find_content(const struct journal *journal, int n, struct slice path);
 /* The renames of a mount: renames.h. */

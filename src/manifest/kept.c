@@ -27,8 +27,16 @@ char *kept_name(const struct change_layer *layer, size_t number, const char *pat
 
 int kept_open_folder(const struct change_layer *layer)
 {
-	return layer->kept ? open(layer->kept, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-	                   : -1;
+	int fd = open(layer->kept, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int kept_has(int folder_fd, const char *name)
+{
+	if (faccessat(folder_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : -errno;
 }
 
 static int write_new(int dirfd, int data_fd)
@@ -49,9 +57,10 @@ int kept_put(const struct change_layer *layer, const char *name, int data_fd)
 		return -errno;
 	dirfd = kept_open_folder(layer);
 	if (dirfd < 0)
-		return -errno;
-	if (faccessat(dirfd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return 0;
+		return dirfd;
+	r = kept_has(dirfd, name);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	r = write_new(dirfd, data_fd);
 	if (r == 0 && renameat(dirfd, NEW_NAME, dirfd, name) < 0)
 		r = -errno;

@@ -49,8 +49,14 @@ int stack_open(const struct change_layer *layer, struct stack *ret)
 			return r;
 		}
 	}
-	stack.fds[stack.n] = kept_open_folder(layer);
+	stack.fds[stack.n] = layer->kept ? kept_open_folder(layer) : -ENOENT;
 	*ret = stack;
+	if (stack.fds[stack.n] < 0 && stack.fds[stack.n] != -ENOENT) {
+		int r = stack.fds[stack.n];
+
+		stack_done(ret);
+		return r;
+	}
 	return 0;
 }
 
@@ -361,17 +367,20 @@ static int try_data(
 	return r;
 }
 
-static void find_kept(const struct stack *stack, struct stack_entry *e)
+static int find_kept(const struct stack *stack, struct stack_entry *e)
 {
 	scoped_mem char *name = NULL;
+	int r;
 
 	if (e->layer == 0 || e->stored || stack->fds[stack->n] < 0)
-		return;
+		return 0;
 	name = kept_name(stack->layer, e->layer, e->path);
-	if (faccessat(stack->fds[stack->n], name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
+	r = kept_has(stack->fds[stack->n], name);
+	if (r <= 0)
+		return r;
 	e->stored = take(&name);
 	e->stored_layer = stack->n;
+	return 0;
 }
 
 static int find_data(struct search *s, const char *name, struct stack_entry *e)
@@ -419,7 +428,8 @@ static int read_rest(const struct stack *stack, const struct stack_folder *folde
 		e->folder.opaque = e->up.opaque;
 	} else if (e->up.metacopy) {
 		r = find_data(&s, name, e);
-		find_kept(stack, e);
+		if (r == 0)
+			r = find_kept(stack, e);
 	}
 	search_done(&s);
 	chase_origin(stack, e);

@@ -11,7 +11,7 @@
 
 struct stack {
 	const struct change_layer *layer; /* borrowed */
-	int *fds; /* [0]: the own upper, then the shared ones; -1: not there. [n]: what is kept, which is no layer */
+	int *fds; /* [0]: the own upper, then the shared ones; negative: not there. [n]: what is kept, which is no layer */
 	size_t n;
 };
 /* Negative errno where one that is there cannot be read. */

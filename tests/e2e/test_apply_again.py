@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One apply after another, of a sandbox that goes on or where the host goes on: none takes back what an earlier one did, or loses
 what the host or the sandbox has."""
+import shutil
 import subprocess
 import time
 
@@ -320,3 +321,32 @@ def test_nothing_comes_over_where_not_all_could_be_read(cloche, host):
 		pytest.fail('nothing could not be read')
 	done = cloche.call('apply', box)
 	assert done.code == 0 and tree(host) == {'g': 'g old\nmore\n', 'a': 'a old\n', 'n': 'n\n', 'q/f': 'q old\n', 'r/f': 'p old\n', 'r/n': 'n\n'}, done
+
+
+def test_a_private_folder_in_the_place_of_one_that_was_applied(own_cloche, host):
+	host.with_name('other').mkdir()
+	box = own_cloche.create('-m', f'{host}:/w:cow', '-m', f"{host.with_name('other')}:/x:rw")
+	box.sh('mkdir /w/n; echo n >/w/n/f')
+	assert own_cloche.call('apply', box.id).code == 0
+	shutil.rmtree(host / 'n')
+	(host / 'n').mkdir(0o700)
+	box.sh('chmod 777 /w/n')
+	done = own_cloche.call('apply', box.id)
+	assert done.code == 1 and f'refused  n  {CHANGED}' in lines(done), done
+	assert (host / 'n').stat().st_mode & 0o777 == 0o700
+	box.sh('echo x >/x/through')
+	done = own_cloche.call('apply', box.id, '/x/through')
+	assert done.code != 0 and done.code < 128 and 'cloche: ' in done.err, done
+	box.remove()
+
+
+@pytest.mark.parametrize('call', ['faccessat2', 'openat'])
+def test_what_was_kept_and_cannot_be_read_is_not_looked_for_elsewhere(own_cloche, host, call):
+	box = forked(own_cloche, host, 'mv a t; mv f a; mv t f')
+	own_cloche.strace(['-e', 'inject=renameat:signal=KILL:when=3'], 'apply', box)
+	kept = own_cloche.state / 'changes' / box / 'kept'
+	assert len(list(kept.iterdir())) == 2
+	done = own_cloche.strace(['-P', kept, '-P', next(kept.iterdir()), '-e', f'inject={call}:error=EIO'], 'apply', box)
+	assert done.returncode != 0 and 'Input/output error' in done.stderr, done
+	done = own_cloche.call('apply', box)
+	assert done.code == 0 and (host / 'a').read_text() == 'f old\n' and (host / 'f').read_text() == 'a old\n', done
