@@ -216,8 +216,10 @@ static int keep_seen(struct apply *a)
 		struct slice base = slice_of(apply_work_base(c));
 		bool moves = c->kind == CHANGE_REMOVED || c->before.has_other_names || all;
 
-		if (moves && !(c->flags & CHANGE_HOST_CHANGED) &&
-			!journal_find_content(a->set->journal, a->layer->n, base))
+		if (c->flags & CHANGE_HOST_CHANGED)
+			continue;
+		r = changes_keep_data(a->set, a->changes, c);
+		if (r == 0 && moves && !journal_find_content(a->set->journal, a->layer->n, base))
 			r = changes_keep_content(a->set, a->changes, c);
 	}
 	return r;

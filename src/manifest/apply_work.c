@@ -58,6 +58,8 @@ static char *reason_text(int r)
 		return mem_dup("its folder is no folder on the host");
 	case EAGAIN:
 		return mem_dup("the host changed it at this very moment");
+	case ENODATA:
+		return mem_dup("the sandbox changed it at this very moment");
 	case ESTALE:
 		return mem_dup("its data was below and is gone");
 	default:

@@ -198,7 +198,13 @@ int changes_open_own(const struct change_layer *layer, const struct change *c, i
 
 int changes_open_stored(const struct change_layer *layer, const struct change *c, int flags)
 {
-	return open_in(stack_dir(layer, changes_data_layer(c)), changes_data_path(c), flags);
+	scoped_fd int fd =
+		open_in(stack_dir(layer, changes_data_layer(c)), changes_data_path(c), flags);
+	int r = fd < 0 ? fd : upper_lacks_data(fd);
+
+	if (r > 0)
+		r = -ENODATA;
+	return r < 0 ? r : take_fd(&fd);
 }
 
 static int read_package(int dirfd, const char *path, struct str *out)
@@ -276,14 +282,15 @@ void changes_content(const struct change_side *side, char ret[DIGEST_HEX_SIZE])
 }
 
 /* At its place, or under the name that it had before an apply renamed it. */
-static bool is_known(const struct journal *journal, int n, const char *path, const struct change *c)
+static bool is_known(
+	const struct journal *journal, int n, const char *path, const struct change_side *side)
 {
 	scoped_mem char *old = journal_before(journal, n, path);
 	const char *here = journal_find_content(journal, n, slice_of(path));
 	const char *there = journal_find_content(journal, n, slice_of(old));
 	char content[DIGEST_HEX_SIZE];
 
-	changes_content(&c->before, content);
+	changes_content(side, content);
 	return (here && strcmp(here, content) == 0) || (there && strcmp(there, content) == 0);
 }
 
@@ -298,11 +305,21 @@ bool changes_is_since(const struct change_set *set, int64_t ctime_ns)
 	return ctime_ns + step > set->created_ns;
 }
 
+/* Data that lies at another place than the one it is compared with, likewise. */
+static bool data_has_changed(const struct change_set *set, int n, const struct change *c)
+{
+	return changes_is_far(c) && c->kind != CHANGE_RENAMED &&
+	       (c->is_data_unsure || changes_is_since(set, c->data_ctime_ns)) &&
+	       !is_known(set->journal, n, c->data, &c->after);
+}
+
 /* By content where that is known, else by the time of change, which nobody can set. */
 static bool host_has_changed(const struct change_set *set, int n, const struct change *c)
 {
 	const char *base = c->from ? c->from : c->path;
 
+	if (data_has_changed(set, n, c))
+		return true;
 	if (S_ISDIR(c->before.mode) && c->kind == CHANGE_MODE)
 		return (c->flags & CHANGE_UNSEEN) &&
 		       !journal_is_made(set->journal, n, slice_of(base));
@@ -311,7 +328,7 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 	if (c->before.mode == 0 ||
 		(!changes_is_since(set, c->before.ctime_ns) && !(c->flags & CHANGE_UNSEEN)))
 		return false;
-	return !is_known(set->journal, n, base, c);
+	return !is_known(set->journal, n, base, &c->before);
 }
 
 /* Applied or discarded in the state in which it is now. */
@@ -505,15 +522,27 @@ void changes_list_done(struct changes_list *list)
 	*list = (struct changes_list){0};
 }
 
-int changes_keep_content(
-	struct change_set *set, const struct changes *changes, const struct change *c)
+static int keep_side(
+	struct change_set *set, int n, const char *path, const struct change_side *side)
 {
 	struct journal_entry seen = {.act = JOURNAL_SEEN};
 
-	changes_content(&c->before, seen.sha256);
-	return seen.sha256[0] ? journal_add(set->journal, changes->n,
-					slice_of(c->from ? c->from : c->path), &seen)
-	                      : 0;
+	changes_content(side, seen.sha256);
+	return seen.sha256[0] ? journal_add(set->journal, n, slice_of(path), &seen) : 0;
+}
+
+int changes_keep_content(
+	struct change_set *set, const struct changes *changes, const struct change *c)
+{
+	return keep_side(set, changes->n, c->from ? c->from : c->path, &c->before);
+}
+
+int changes_keep_data(struct change_set *set, const struct changes *changes, const struct change *c)
+{
+	if (!changes_is_far(c) || changes_is_since(set, c->data_ctime_ns) ||
+		journal_find_content(set->journal, changes->n, slice_of(c->data)))
+		return 0;
+	return keep_side(set, changes->n, c->data, &c->after);
 }
 
 int changes_keep_seen(struct change_set *set, const struct changes_list *list)
@@ -523,11 +552,11 @@ int changes_keep_seen(struct change_set *set, const struct changes_list *list)
 
 		for (size_t k = 0; changes->cow && k < changes->n_items; k++) {
 			const struct change *c = &changes->items[k];
-			int r;
+			int r = changes_keep_data(set, changes, c);
 
-			if (changes_is_since(set, c->before.ctime_ns) || (c->flags & CHANGE_UNSEEN))
-				continue;
-			r = changes_keep_content(set, changes, c);
+			if (r == 0 && !changes_is_since(set, c->before.ctime_ns) &&
+				!(c->flags & CHANGE_UNSEEN))
+				r = changes_keep_content(set, changes, c);
 			if (r < 0)
 				return r;
 		}

@@ -65,6 +65,8 @@ struct change {
 	char *path; /* below the root, as the sandbox sees it; "." is the root itself */
 	char *from; /* RENAMED: its old path. Others inside a renamed folder: the path there. Else NULL */
 	char *data; /* where below its data lies, for a file that has none of its own above; else NULL */
+	int64_t data_ctime_ns; /* of that file */
+	bool is_data_unsure;   /* nothing but its content can say that it is the file it was */
 	char *was; /* CHANGED: the file below, gone from there, that was renamed over it; else NULL */
 	size_t own_layer; /* number of the layer that holds it: 0 is the upper (manifest/stack.h) */
 	char *own;        /* its path there; NULL: path */
@@ -100,7 +102,7 @@ struct changes_query {
 };
 
 /* Opens what the sandbox's side of a change is, and what holds its data where that is in the sandbox's layers (not
- * where data is set). A descriptor or a negative errno. */
+ * where data is set). A descriptor or a negative errno; -ENODATA where a living sandbox has put another file there just now. */
 int changes_open_own(const struct change_layer *layer, const struct change *change, int flags);
 int changes_open_stored(const struct change_layer *layer, const struct change *change, int flags);
 /* Where that is: the number of the layer, and the path in it. */
@@ -127,6 +129,9 @@ void changes_content(const struct change_side *side, char ret[DIGEST_HEX_SIZE]);
 bool changes_is_since(const struct change_set *set, int64_t ctime_ns);
 /* Writes into the journal what the host's file below one change holds, where that is known. */
 int changes_keep_content(
+	struct change_set *set, const struct changes *changes, const struct change *change);
+/* The same of the file that holds its data, where that is another one, not touched so far and not in the journal. */
+int changes_keep_data(
 	struct change_set *set, const struct changes *changes, const struct change *change);
 /* Remembers what the host's files below hold that it has not touched so far, so that a later touch without new content
  * is not taken for a change. Call once, at the end of a run. */

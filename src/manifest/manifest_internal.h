@@ -97,7 +97,8 @@ struct scan_file {
 	int dirfd;
 	const char *name, *path;
 	const struct stat *st;
-	size_t layer; /* the number of the upper's it is in: stack.h */
+	size_t layer;    /* the number of the upper's it is in: stack.h */
+	bool needs_data; /* of an upper: -ENODATA where what is there now has none */
 };
 
 /* Where the data of a file without any lies. */
@@ -112,9 +113,9 @@ void scan_side_read(
 /* The same for a regular file that is open, from whatever place. */
 void scan_side_read_open(
 	struct scan *scan, int fd, const char *path, bool hash, struct change_side *side);
-/* The upper's side of a file without data: everything but the data is the upper's. */
+/* The upper's side of a file without data: everything but the data is the upper's. *ret_ctime_ns is the data's file's. */
 void scan_side_read_data(struct scan *scan, const struct scan_data *data, const char *path,
-	bool hash, struct change_side *side);
+	bool hash, struct change_side *side, int64_t *ret_ctime_ns);
 /* CHANGE_OWNER where the upper's owner is not what the one below is seen as. */
 unsigned scan_side_compare_owner(
 	const struct scan *scan, const struct change_side *before, const struct change_side *after);

@@ -104,33 +104,35 @@ static bool holds_what_was_seen(
 }
 
 /* The host, or an apply, may have put another file there. */
-static bool is_origin(const struct scan *scan, const struct upper_entry *up, const char *path)
+static bool is_origin(const struct scan *scan, const struct upper_entry *up, const char *path,
+	bool *ret_is_unsure)
 {
 	unsigned char handle[UPPER_ORIGIN_MAX];
 	const char *name;
 	scoped_fd int dirfd = beneath_open_parent(scan->lower_fd, path, &name);
 	size_t len = dirfd < 0 || scan->layer->is_copied ? 0 : upper_handle(dirfd, name, handle);
 
-	if (len == 0 || up->origin_len == 0 ||
-		(len == up->origin_len && memcmp(handle, up->origin, len) == 0))
+	*ret_is_unsure = len == 0 || up->origin_len == 0;
+	if (*ret_is_unsure || (len == up->origin_len && memcmp(handle, up->origin, len) == 0))
 		return true;
 	return holds_what_was_seen(scan, dirfd, name, path);
 }
 
-/* The file below that holds the data of a file without any. *ret NULL: it is gone. */
+/* Finds the file below that holds the data of a file without any; c->data stays NULL where it is gone. */
 static int find_data(
-	struct scan *scan, const struct scan_frame *f, const struct scan_entry *e, char **ret)
+	struct scan *scan, const struct scan_frame *f, const struct scan_entry *e, struct change *c)
 {
 	int r;
 
 	if (e->at.up.redirect) {
-		r = scan_entry_follow(scan, f, e->at.up.redirect, S_IFREG, ret);
+		r = scan_entry_follow(scan, f, e->at.up.redirect, S_IFREG, &c->data);
 		/* At its own place it is compared with itself. */
-		if (*ret && strcmp(*ret, e->path) != 0 && !is_origin(scan, &e->at.up, *ret))
-			free(take(ret));
+		if (c->data && strcmp(c->data, e->path) != 0 &&
+			!is_origin(scan, &e->at.up, c->data, &c->is_data_unsure))
+			free(take(&c->data));
 		return r;
 	}
-	*ret = f->merged && e->base && S_ISREG(e->low.st_mode) ? mem_dup(e->base) : NULL;
+	c->data = f->merged && e->base && S_ISREG(e->low.st_mode) ? mem_dup(e->base) : NULL;
 	return 0;
 }
 
@@ -152,16 +154,17 @@ static void read_after(struct scan *scan, const struct scan_frame *f, const stru
 	int r;
 
 	scan_side_read(scan,
-		&(struct scan_file){e->at.dirfd, e->name, e->path, &e->at.up.st, e->at.layer},
+		&(struct scan_file){
+			e->at.dirfd, e->name, e->path, &e->at.up.st, e->at.layer, whole},
 		hash && whole, &c->after);
 	keep_place(c, e);
 	if (whole)
 		return;
-	r = e->at.stored ? 0 : find_data(scan, f, e, &c->data);
+	r = e->at.stored ? 0 : find_data(scan, f, e, c);
 	data.root_fd = e->at.stored ? scan->stack.fds[e->at.stored_layer] : scan->lower_fd;
 	data.path = e->at.stored ? e->at.stored : c->data;
 	if (data.path) {
-		scan_side_read_data(scan, &data, e->path, hash, &c->after);
+		scan_side_read_data(scan, &data, e->path, hash, &c->after, &c->data_ctime_ns);
 		return;
 	}
 	if (r < 0)

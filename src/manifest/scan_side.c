@@ -44,6 +44,8 @@ static int read_regular(
 
 	if (fd < 0)
 		return fd;
+	if (file->needs_data && upper_lacks_data(fd) > 0)
+		return -ENODATA; /* put there since the name was looked at */
 	take_stat(scan, file, &st, side);
 	return read_open(scan, fd, hash, side);
 }
@@ -79,7 +81,7 @@ void scan_side_read_open(
 }
 
 void scan_side_read_data(struct scan *scan, const struct scan_data *data, const char *path,
-	bool hash, struct change_side *side)
+	bool hash, struct change_side *side, int64_t *ret_ctime_ns)
 {
 	const char *name;
 	scoped_fd int dirfd = beneath_open_parent(data->root_fd, data->path, &name);
@@ -94,6 +96,7 @@ void scan_side_read_data(struct scan *scan, const struct scan_data *data, const 
 	}
 	if (fd >= 0) {
 		side->size = st.st_size;
+		*ret_ctime_ns = clock_ns(st.st_ctim);
 		r = hash && !scan->count_only ? content_hash(fd, &scan->budget, side->sha256) : 0;
 	}
 	if (r < 0)

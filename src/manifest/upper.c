@@ -43,6 +43,11 @@ static int has_mark(int fd, const char *name)
 	return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
+int upper_lacks_data(int fd)
+{
+	return has_mark(fd, MARK "metacopy");
+}
+
 /* Over a folder: 'y' nothing below it shows, 'x' it may hold whiteouts with marks, 0 neither. */
 static int read_opaque(int fd)
 {
@@ -127,7 +132,7 @@ static int read_file(int fd, bool in_xwhiteouts, struct upper_entry *e)
 
 	if (fstat(fd, &e->st) < 0)
 		return -errno;
-	r = has_mark(fd, MARK "metacopy");
+	r = upper_lacks_data(fd);
 	e->metacopy = r > 0;
 	if (r > 0)
 		r = read_redirect(fd, &e->redirect);
@@ -219,7 +224,14 @@ bool upper_follow_origin(int fd, struct upper_entry *e)
 		fd, &room.head, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (got < 0)
 		return false;
-	if (read_origin(got, &below) < 0 || below.origin_len == 0)
+	if (read_origin(got, &below) < 0)
+		return false;
+	/* A copy of a file with several names: overlayfs leaves no mark of where it is from. */
+	if (below.origin_len == 0 && upper_lacks_data(got) > 0) {
+		e->origin_len = 0;
+		return true;
+	}
+	if (below.origin_len == 0)
 		return false;
 	memcpy(e->origin, below.origin, below.origin_len);
 	e->origin_len = below.origin_len;

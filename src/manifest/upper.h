@@ -38,8 +38,12 @@ size_t upper_handle(int dirfd, const char *name, unsigned char ret[UPPER_ORIGIN_
 /* Whether the file of a handle still exists on the filesystem of fd. True where it cannot be told. */
 bool upper_handle_is_alive(int fd, const unsigned char *handle, size_t len);
 
+/* Whether an open file of an upper has no data of its own. In a living one a name may come to stand for such a file at any
+ * moment, but no file that has data loses it. */
+int upper_lacks_data(int fd);
+
 /* Where the file that entry was copied up from, on the filesystem of fd, was copied up itself: takes that one's origin in
- * its place. */
+ * its place, or none where that one's is not known. */
 bool upper_follow_origin(int fd, struct upper_entry *entry);
 
 /* Gives a file without data (open for writing) the data of another and takes its marks off, so that it needs
