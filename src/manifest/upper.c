@@ -238,6 +238,23 @@ bool upper_follow_origin(int fd, struct upper_entry *e)
 	return true;
 }
 
+/* overlayfs keeps none for a file that had several names, and once it is whole nothing else says what it was. The mark
+ * names no filesystem, so overlayfs makes nothing of it. */
+static int keep_origin(int fd, int data_fd)
+{
+	struct origin_mark mark = {.magic = ORIGIN_MAGIC};
+	unsigned char handle[UPPER_ORIGIN_MAX];
+	size_t len = upper_handle(data_fd, "", handle);
+	int r = has_mark(fd, MARK "origin");
+
+	if (r != 0 || len < 2)
+		return r < 0 ? r : 0;
+	mark.type = handle[0];
+	memcpy(mark.handle, handle + 1, len - 1);
+	mark.len = (uint8_t)(ORIGIN_HEAD + len - 1);
+	return fsetxattr(fd, MARK "origin", &mark, mark.len, 0) < 0 ? -errno : 0;
+}
+
 int upper_make_whole(int fd, int data_fd)
 {
 	int r;
@@ -245,6 +262,8 @@ int upper_make_whole(int fd, int data_fd)
 	if (fgetxattr(fd, MARK "metacopy", NULL, 0) < 0)
 		return errno == ENODATA ? 0 : -errno; /* by another of its names */
 	r = content_copy(data_fd, fd);
+	if (r == 0)
+		r = keep_origin(fd, data_fd);
 	if (r < 0)
 		return r;
 	/* The mark goes last: until then the file is what it was. */

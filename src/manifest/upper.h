@@ -47,7 +47,7 @@ int upper_lacks_data(int fd);
 bool upper_follow_origin(int fd, struct upper_entry *entry);
 
 /* Gives a file without data (open for writing) the data of another and takes its marks off, so that it needs
- * nothing below. Not while the overlay is mounted. */
+ * nothing below; where that was stays known. Not while the overlay is mounted. */
 int upper_make_whole(int fd, int data_fd);
 
 #endif

@@ -105,3 +105,19 @@ def test_data_that_the_host_only_touched(cloche, host, script):
 	os.chmod(host / 'p', 0o640)
 	done = cloche.call('apply', box, cwd=host)
 	assert done.code == 0 and (host / 'b').read_text() == 'precious\n', done
+
+
+@pytest.mark.parametrize('script, place', [('rm p2; mv p q', 'q'), ('rm p; mv p2 q', 'q'), ('rm p2; mv p z', 'z')])
+def test_the_last_name_stays_while_its_new_place_is_refused(cloche, host, script, place):
+	os.link(host / 'p', host / 'p2')
+	box = run(cloche, host, script)
+	(host / place).write_text('theirs\n')
+	for _ in range(2):
+		assert cloche.call('apply', box).code == 1
+		now = texts(host)
+		assert now.pop(place) == 'theirs\n' and 'precious\n' in now.values(), now
+	(host / place).unlink()
+	if place == 'z': # a file that the host removed and the sandbox changed is the host's to decide
+		return
+	done = cloche.call('apply', box)
+	assert done.code == 0 and texts(host) == {'q': 'precious\n', 'z': 'old z\n'}, done
