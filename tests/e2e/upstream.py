@@ -232,27 +232,28 @@ def dns_reply(query, tcp):
 	return query[:2] + struct.pack('>HHHHH', flags, 1, n, 0, 0) + query[12:end] + body
 
 
-def dns_that_fails():
-	"""A server that is up, but of no use."""
+def datagrams(port):
+	"""A socket for them, bound by who starts a thread with it: then all are there."""
 	sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-	sock.bind((address, DNS_FAILING))
+	sock.bind((address, port))
+	return sock
+
+
+def dns_that_fails(sock):
+	"""A server that is up, but of no use."""
 	while True:
 		query, sender = sock.recvfrom(4096)
 		sock.sendto(query[:2] + b'\x81\x82' + query[4:6] + bytes(6) + query[12:query.index(b'\0', 12) + 5], sender)
 
 
-def echo_udp():
+def echo_udp(sock):
 	"""Datagrams to the raw port come back."""
-	sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-	sock.bind((address, RAW))
 	while True:
 		data, sender = sock.recvfrom(65536)
 		sock.sendto(data, sender)
 
 
-def dns_udp():
-	sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-	sock.bind((address, DNS))
+def dns_udp(sock):
 	while True:
 		query, sender = sock.recvfrom(4096)
 		try:
@@ -302,16 +303,10 @@ def listen(port, serve):
 make_certificates()
 for where in ((HTTP, http), (HTTPS, https), (RAW, raw), (DNS, dns_tcp)):
 	listen(*where)
-for work in (dns_udp, dns_that_fails, echo_udp, watch_packets):
-	threading.Thread(target=work, daemon=True).start()
-while True: # until the datagram socket is there, too
-	with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as trial:
-		try:
-			trial.bind((address, DNS))
-		except OSError:
-			break
+threading.Thread(target=watch_packets, daemon=True).start()
+for work, port in ((dns_udp, DNS), (dns_that_fails, DNS_FAILING), (echo_udp, RAW)):
+	threading.Thread(target=work, args=(datagrams(port),), daemon=True).start()
 # Taken, so that what the tests mark time with (world.py) is not answered: the kernel sends only so many refusals a second.
-mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-mark.bind((address, MARK))
+mark = datagrams(MARK)
 print('ready', flush=True)
 os.read(0, 1) # whoever started this is gone
