@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lifecycle events and audit rows: two tables of one shape. */
+#include <string.h>
+
+#include "store/store_internal.h"
+
+struct add_call {
+	const struct store_event *events;
+	size_t n;
+};
+
+static int64_t add_lifecycle(struct db *db, const struct store_event *e, int64_t n)
+{
+	static const struct db_sql sql = {
+		.text = "INSERT INTO lifecycle (n, sandbox, seq, account, at_ms, kind, json)"
+			" SELECT $1, id, $3, account, $4, $5, $6 FROM sandbox WHERE id = $2"
+			" ON CONFLICT DO NOTHING"};
+
+	return db_run(db, &sql, NULL, NULL, db_int(n), db_text(e->sandbox), db_int(e->seq),
+		db_int(e->at_ms), db_text(e->kind), db_text(e->json));
+}
+
+static int64_t add_audit(struct db *db, const struct store_event *e, int64_t n)
+{
+	static const struct db_sql sql = {
+		.text = "INSERT INTO audit (n, journal, account, at_ms, kind, json)"
+			" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"};
+
+	return db_run(db, &sql, NULL, NULL, db_int(n), db_int(e->seq), db_text(e->account),
+		db_int(e->at_ms), db_text(e->kind), db_text(e->json));
+}
+
+typedef int64_t (*add_fn)(struct db *db, const struct store_event *e, int64_t n);
+
+static int add_all(struct db *db, const struct add_call *call, const char *counter, add_fn add)
+{
+	int64_t first = 0, n = 0, added;
+	int r = store_take_numbers(db, counter, call->n, &first);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < call->n; i++) {
+		added = add(db, &call->events[i], first + (int64_t)i);
+		if (added < 0)
+			return (int)added;
+		n += added;
+	}
+	return (int)n;
+}
+
+static int add_lifecycles(struct db *db, void *arg)
+{
+	return add_all(db, arg, "lifecycle", add_lifecycle);
+}
+
+static int add_audits(struct db *db, void *arg)
+{
+	return add_all(db, arg, "audit", add_audit);
+}
+
+static int add_events(struct store *store, db_work_fn work, const struct store_event *events,
+	size_t n, struct err *err)
+{
+	struct add_call call = {.events = events, .n = n};
+
+	if (n > STORE_BATCH_MAX)
+		return err_set(err, -EINVAL, "%zu events at once: at most %d", n, STORE_BATCH_MAX);
+	for (size_t i = 0; i < n; i++) {
+		int r = STORE_CHECK_NAMES(
+			err, events[i].account, events[i].sandbox, events[i].kind);
+
+		if (r < 0)
+			return r;
+	}
+	return n ? store_append(store, work, &call, err) : 0;
+}
+
+int store_lifecycle_add(
+	struct store *store, const struct store_event *events, size_t n, struct err *err)
+{
+	return add_events(store, add_lifecycles, events, n, err);
+}
+
+int store_audit_add(
+	struct store *store, const struct store_event *events, size_t n, struct err *err)
+{
+	return add_events(store, add_audits, events, n, err);
+}
+
+struct page_call {
+	const struct store_query *query;
+	const struct db_sql *sql;
+	store_event_fn fn;
+	void *arg;
+};
+
+static int on_event(const struct db_value *row, void *arg)
+{
+	const struct page_call *call = arg;
+	struct store_event event = {
+		.n = row[0].i,
+		.account = row[1].text.p,
+		.sandbox = row[2].text.p,
+		.seq = row[3].i,
+		.at_ms = row[4].i,
+		.kind = row[5].text.p,
+		.json = row[6].text.p,
+	};
+
+	return call->fn(&event, call->arg);
+}
+
+#define LIFECYCLE \
+	"SELECT n, account, sandbox, seq, at_ms, kind, json FROM lifecycle" \
+	" WHERE account = $1 AND sandbox = $2 AND at_ms >= $3 AND at_ms < $4"
+#define AUDIT \
+	"SELECT n, account, $2, journal, at_ms, kind, json FROM audit" \
+	" WHERE account = $1 AND at_ms >= $3 AND at_ms < $4"
+#define UP   " AND n > $5 ORDER BY n LIMIT $6"
+#define DOWN " AND n < $5 ORDER BY n DESC LIMIT $6"
+
+static int read_page(struct db *db, void *arg)
+{
+	struct page_call *call = arg;
+	const struct store_query *q = call->query;
+	int64_t from = q->is_newest_first && !q->cursor ? INT64_MAX : q->cursor;
+
+	return (int)db_run(db, &call->sql[q->is_newest_first], on_event, call, db_text(q->account),
+		db_text(q->sandbox), db_int(q->from_ms), db_int(q->to_ms ? q->to_ms : INT64_MAX),
+		db_int(from), db_int(q->limit));
+}
+
+static int page(struct store *store, const struct store_query *query, const struct db_sql sql[2],
+	store_event_fn fn, void *arg, struct err *err)
+{
+	struct page_call call = {.query = query, .sql = sql, .fn = fn, .arg = arg};
+	int r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
+
+	if (r < 0)
+		return r;
+	if (query->q)
+		return err_set(err, -EINVAL, "only the exec log is searched");
+	return store_read(store, read_page, &call, err);
+}
+
+int store_lifecycle_page(struct store *store, const struct store_query *query, store_event_fn fn,
+	void *arg, struct err *err)
+{
+	static const struct db_sql sql[2] = {{.text = LIFECYCLE UP}, {.text = LIFECYCLE DOWN}};
+
+	return page(store, query, sql, fn, arg, err);
+}
+
+int store_audit_page(struct store *store, const struct store_query *query, store_event_fn fn,
+	void *arg, struct err *err)
+{
+	static const struct db_sql sql[2] = {{.text = AUDIT UP}, {.text = AUDIT DOWN}};
+
+	if (query->sandbox)
+		return err_set(err, -EINVAL, "the audit log is an account's, not a sandbox's");
+	return page(store, query, sql, fn, arg, err);
+}
+
+static int read_last(struct db *db, void *arg)
+{
+	static const struct db_sql sql = {.text = "SELECT coalesce(max(journal), 0) FROM audit"};
+
+	return (int)db_run_values(db, &sql, NULL, 0, db_row_int, arg);
+}
+
+int64_t store_audit_last(struct store *store, struct err *err)
+{
+	int64_t last = 0;
+	int r = store_read(store, read_last, &last, err);
+
+	return r < 0 ? r : last;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group commit. Callers queue what they want done and wait; one thread takes all that waits, runs it in one
+ * transaction and commits once, while the next ones gather. Where one of a batch fails, the batch is rolled back and
+ * each is run in a transaction of its own, so that nobody pays for another's failure and nobody is told of a success
+ * that was rolled back. The queue holds no more than there are threads that call. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "store/store_internal.h"
+#include "util/clock.h"
+#include "util/mem.h"
+
+#define BATCH_MAX 256
+
+struct job {
+	db_work_fn work;
+	void *arg;
+	struct err *err;
+	int64_t deadline_ns; /* of trying again */
+	int r;
+	sem_t is_done;
+	struct job *next;
+};
+
+struct store_writer {
+	const struct db_driver *driver;
+	char *place;
+	struct db *db; /* the thread's; NULL: to be opened */
+	pthread_t thread;
+	bool has_thread;
+	pthread_mutex_t lock;
+	pthread_cond_t is_asked;
+	struct job *first, **last;
+	bool is_ending;
+};
+
+static int need_db(struct store_writer *w, struct err *err)
+{
+	if (w->db && w->db->is_lost) {
+		db_close(w->db);
+		w->db = NULL;
+	}
+	return w->db ? 0 : w->driver->open(w->place, DB_WRITE, &w->db, err);
+}
+
+static void run_alone(struct store_writer *w, struct job *job)
+{
+	do {
+		job->r = need_db(w, job->err);
+		if (job->r == 0)
+			job->r = db_transact(w->db, job->work, job->arg, job->err);
+	} while (store_may_retry(job->r, job->deadline_ns));
+}
+
+/* False: one of them spoilt it. */
+static bool run_jobs(struct db *db, struct job *first)
+{
+	for (struct job *job = first; job; job = job->next) {
+		int64_t before = db->n_changed;
+
+		db->err = job->err;
+		job->r = job->work(db, job->arg);
+		if (db->is_failed || (job->r < 0 && db->n_changed != before))
+			return false;
+	}
+	return true;
+}
+
+static bool run_together(struct store_writer *w, struct job *first)
+{
+	if (need_db(w, NULL) < 0 || db_begin(w->db, NULL) < 0)
+		return false;
+	if (!run_jobs(w->db, first)) {
+		db_rollback(w->db);
+		return false;
+	}
+	w->db->err = NULL;
+	return db_commit(w->db) == 0;
+}
+
+static void run_batch(struct store_writer *w, struct job *first)
+{
+	struct job *next;
+
+	if (!first->next || !run_together(w, first))
+		for (struct job *job = first; job; job = job->next)
+			run_alone(w, job);
+	for (struct job *job = first; job; job = next) {
+		next = job->next; /* the job is its caller's again */
+		(void)sem_post(&job->is_done);
+	}
+}
+
+/* What waits, cut off behind BATCH_MAX; NULL at the end. */
+static struct job *next_batch(struct store_writer *w)
+{
+	struct job *first, *job;
+
+	(void)pthread_mutex_lock(&w->lock);
+	while (!w->first && !w->is_ending)
+		(void)pthread_cond_wait(&w->is_asked, &w->lock);
+	first = job = w->first;
+	for (int n = 1; job && job->next && n < BATCH_MAX; n++)
+		job = job->next;
+	if (job) {
+		w->first = job->next;
+		job->next = NULL;
+	}
+	if (!w->first)
+		w->last = &w->first;
+	(void)pthread_mutex_unlock(&w->lock);
+	return first;
+}
+
+static void *serve(void *arg)
+{
+	struct store_writer *w = arg;
+	struct job *batch;
+
+	while ((batch = next_batch(w)))
+		run_batch(w, batch);
+	db_close(w->db);
+	return NULL;
+}
+
+int store_writer_new(const struct db_driver *driver, const char *place, struct store_writer **ret,
+	struct err *err)
+{
+	struct store_writer *w = new0(struct store_writer);
+	int r;
+
+	w->driver = driver;
+	w->place = mem_dup(place);
+	w->last = &w->first;
+	(void)pthread_mutex_init(&w->lock, NULL);
+	(void)pthread_cond_init(&w->is_asked, NULL);
+	r = -pthread_create(&w->thread, NULL, serve, w);
+	w->has_thread = r == 0;
+	if (r < 0) {
+		store_writer_free(w);
+		return err_set(err, r, "start the thread that writes to the database: %m");
+	}
+	*ret = w;
+	return 0;
+}
+
+void store_writer_free(struct store_writer *w)
+{
+	if (!w)
+		return;
+	(void)pthread_mutex_lock(&w->lock);
+	w->is_ending = true;
+	(void)pthread_cond_signal(&w->is_asked);
+	(void)pthread_mutex_unlock(&w->lock);
+	if (w->has_thread)
+		(void)pthread_join(w->thread, NULL);
+	(void)pthread_cond_destroy(&w->is_asked);
+	(void)pthread_mutex_destroy(&w->lock);
+	free(w->place);
+	free(w);
+}
+
+int store_writer_do(struct store_writer *w, db_work_fn work, void *arg, struct err *err)
+{
+	struct job job = {.work = work, .arg = arg, .err = err, .deadline_ns = store_deadline()};
+
+	(void)sem_init(&job.is_done, 0, 0);
+	(void)pthread_mutex_lock(&w->lock);
+	*w->last = &job;
+	w->last = &job.next;
+	(void)pthread_cond_signal(&w->is_asked);
+	(void)pthread_mutex_unlock(&w->lock);
+	while (sem_wait(&job.is_done) < 0) /* a signal */
+		continue;
+	(void)sem_destroy(&job.is_done);
+	return job.r;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A database for a test: a file, or a PostgreSQL server of its own on a Unix socket in a temporary folder. Which one
+ * is the program's argument, so each test runs on both. */
+#ifndef TESTS_STORE_PLACE_H
+#define TESTS_STORE_PLACE_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "store/db.h"
+#include "store/store.h"
+#include "util/clock.h"
+
+struct place {
+	bool is_postgres;
+	char dir[64];
+	char where[160]; /* what store_open() takes */
+	pid_t server;
+};
+extern struct place place;
+
+/* What fails says why. */
+#define assert_good(call) \
+	do { \
+		struct err *e_ = &err; \
+		int64_t r_ = (call); \
+		if (r_ < 0) \
+			fail_msg("%s: %lld %s", #call, (long long)r_, e_->msg); \
+	} while (0)
+
+/* To be called first, with the argument "sqlite" or "postgres". Ends the program where it cannot be. */
+void place_begin(int argc, char **argv);
+void place_end(void);
+
+int place_start_server(void);
+void place_stop_server(int signal);
+
+/* Nothing in it, not even tables. */
+void place_empty(void);
+/* A setup: as empty as that, but for tables, which take PostgreSQL half a second to make. */
+int place_clear(void **state);
+struct store *place_open(void);
+/* Setup and teardown of a test: *state is a store on an empty database. */
+int place_setup(void **state);
+int place_teardown(void **state);
+/* Two accounts "a" and "b", each with a key "k-a" (hash "h-a", admin) and a sandbox "sb-a". */
+void place_people(struct store *store);
+
+/* The parts; how many tests failed. */
+int contract_run(void);
+int opening_run(void);
+int racing_run(void);
+
+#endif

@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract of the store, call by call, on each database. */
+#include "store_place.h"
+#include "util/str.h"
+
+/* Row functions that add what they are told to a str, one line for each. */
+static int on_account(const struct store_account *a, void *arg)
+{
+	str_printf(arg, "%s %s %lld %lld %lld\n", a->id, a->name, (long long)a->max_sandboxes,
+		(long long)a->max_execs, (long long)a->created_ms);
+	return 0;
+}
+
+static int on_key(const struct store_key *k, void *arg)
+{
+	str_printf(arg, "%s %s %s %s %s %lld %lld %lld %lld %s\n", k->id, k->account, k->prefix,
+		k->name, k->role, (long long)k->rate_limit, (long long)k->created_ms,
+		(long long)k->used_ms, (long long)k->revoked_ms, k->hash ? k->hash : "-");
+	return 0;
+}
+
+static int on_sandbox(const struct store_sandbox *s, void *arg)
+{
+	str_printf(arg, "%lld %s %s %s %s %s %s %lld %lld\n", (long long)s->n, s->id, s->account,
+		s->name, s->state, s->place, s->labels_json, (long long)s->created_ms,
+		(long long)s->ended_ms);
+	return 0;
+}
+
+static int on_log(const struct store_log_row *r, void *arg)
+{
+	str_printf(arg, "%s/%lld %s\n", r->sandbox, (long long)r->seq, r->json);
+	return 0;
+}
+
+static int on_event(const struct store_event *e, void *arg)
+{
+	str_printf(arg, "%s %s %lld %lld %s %s\n", e->account, e->sandbox, (long long)e->seq,
+		(long long)e->at_ms, e->kind, e->json);
+	return 0;
+}
+
+static int on_object(const struct store_object *o, void *arg)
+{
+	str_printf(arg, "%s %s %s %s %lld %s\n", o->account, o->kind,
+		*o->sandbox ? o->sandbox : "-", o->name, (long long)o->changed_ms, o->json);
+	return 0;
+}
+
+static int on_delivery(const struct store_delivery *d, void *arg)
+{
+	str_printf(arg, "%s %s %lld %lld %s %s\n", d->id, d->state, (long long)d->attempt,
+		(long long)d->due_ms, *d->result ? d->result : "-", d->json);
+	return 0;
+}
+
+static int on_request(const struct store_request *q, void *arg)
+{
+	str_printf(arg, "%s %lld %s\n", q->name, (long long)q->status, q->answer);
+	return 0;
+}
+
+static int on_metric(const struct store_metric *m, void *arg)
+{
+	str_printf(arg, "%lld %s\n", (long long)m->at_ms, m->json);
+	return 0;
+}
+
+/* What was told since the last time. */
+#define assert_told(out, text) \
+	do { \
+		assert_string_equal((out)->p ? (out)->p : "", text); \
+		str_done(out); \
+	} while (0)
+
+static void test_accounts(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+
+	place_people(store);
+	assert_int_equal(store_account_add(
+				 store, &(struct store_account){.id = "c", .name = "team-a"}, &err),
+		-EEXIST);
+	assert_string_equal(err.msg, "there is an account 'team-a' already");
+	assert_int_equal(store_account_get(store, "b", on_account, &out, &err), 0);
+	assert_told(&out, "b team-b 10 5 7\n");
+	assert_int_equal(store_account_get(store, "c", on_account, &out, &err), -ENOENT);
+	assert_int_equal(store_account_list(store, NULL, 1, on_account, &out, &err), 1);
+	assert_told(&out, "a team-a 10 5 7\n");
+	assert_int_equal(store_account_list(store, "a", 1000, on_account, &out, &err), 1);
+	assert_told(&out, "b team-b 10 5 7\n");
+	assert_int_equal(store_account_list(store, NULL, 0, on_account, &out, &err), -EINVAL);
+	assert_int_equal(store_account_list(store, NULL, 1001, on_account, &out, &err), -EINVAL);
+	assert_string_equal(err.msg, "limit 1001: want 1 to 1000");
+	assert_int_equal(store_check(store, &err), 0);
+}
+
+static void test_keys(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_key key = {.id = "K2",
+		.account = "a",
+		.hash = "h2",
+		.prefix = "p",
+		.name = "second",
+		.role = "auditor",
+		.rate_limit = 3,
+		.created_ms = 50};
+
+	place_people(store);
+	assert_good(store_key_add(store, &key, &err));
+	assert_int_equal(store_key_add(store, &key, &err), -EEXIST);
+	key.id = "K3";
+	assert_int_equal(store_key_add(store, &key, &err), -EEXIST); /* the hash */
+	key.hash = "h3";
+	key.account = "nobody";
+	assert_int_equal(store_key_add(store, &key, &err), -EEXIST);
+	key.role = "root";
+	assert_int_equal(store_key_add(store, &key, &err), -EINVAL);
+	assert_string_equal(err.msg, "role 'root': want admin, member or auditor");
+
+	assert_int_equal(store_key_find(store, "h2", on_key, &out, &err), 0);
+	assert_told(&out, "K2 a p second auditor 3 50 0 0 -\n");
+	assert_int_equal(store_key_touch(store, "K2", 70, &err), 0);
+	assert_int_equal(store_key_touch(store, "K2", 60, &err), 0); /* comes late */
+	assert_int_equal(store_key_revoke(store, "b", "K2", 99, &err), -ENOENT);
+	assert_int_equal(store_key_revoke(store, "a", "K2", 99, &err), 0);
+	assert_int_equal(store_key_revoke(store, "a", "K2", 100, &err), -ENOENT);
+	assert_int_equal(store_key_find(store, "h2", on_key, &out, &err), -ENOENT);
+	/* Capital letters sort before small ones, in any language. */
+	assert_int_equal(store_key_list(store, "a", NULL, 10, on_key, &out, &err), 2);
+	assert_told(
+		&out, "K2 a p second auditor 3 50 70 99 -\nk-a a clo_ab first admin 100 8 0 0 -\n");
+	assert_int_equal(store_key_list(store, "a", "K2", 10, on_key, &out, &err), 1);
+	assert_told(&out, "k-a a clo_ab first admin 100 8 0 0 -\n");
+}
+
+static void test_sandboxes(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_label labels[] = {{"team", "red \"1\""}, {"x", "y"}};
+	struct store_sandbox sb = {.id = "sb-2",
+		.account = "a",
+		.name = "two",
+		.state = "running",
+		.place = "/r/2",
+		.labels = labels,
+		.n_labels = 2,
+		.created_ms = 20};
+	struct store_sandbox_query all = {.account = "a", .limit = 10};
+
+	place_people(store);
+	assert_int_equal(store_sandbox_put(store, &sb, &err), 1);
+	sb.account = "b";
+	assert_int_equal(store_sandbox_put(store, &sb, &err), -EEXIST);
+	assert_string_equal(err.msg, "the sandbox is another account's");
+	sb.account = "zz";
+	sb.id = "sb-3";
+	assert_int_equal(store_sandbox_put(store, &sb, &err), -EEXIST);
+	assert_string_equal(err.msg, "there is no such account");
+	assert_int_equal(store_sandbox_get(store, "a", "sb-2", on_sandbox, &out, &err), 0);
+	/* n's are taken in order, but not told as a promise without gaps. */
+	assert_non_null(strstr(
+		out.p, " sb-2 a two running /r/2 {\"team\":\"red \\\"1\\\"\",\"x\":\"y\"} 20 0\n"));
+	str_done(&out);
+	assert_int_equal(store_sandbox_get(store, "b", "sb-2", on_sandbox, &out, &err), -ENOENT);
+	assert_int_equal(store_sandbox_list(store, &all, on_sandbox, &out, &err), 2);
+	assert_true(strstr(out.p, "sb-2") < strstr(out.p, "sb-a"));
+	all.before = strtoll(out.p, NULL, 10);
+	str_done(&out);
+	assert_int_equal(store_sandbox_list(store, &all, on_sandbox, &out, &err), 1);
+	assert_non_null(strstr(out.p, " sb-a a box running /records/1 {} 9 0\n"));
+	str_done(&out);
+	all = (struct store_sandbox_query){
+		.account = "a", .limit = 10, .label_name = "team", .label_value = "red \"1\""};
+	assert_int_equal(store_sandbox_list(store, &all, on_sandbox, &out, &err), 1);
+	all.account = "b";
+	assert_int_equal(store_sandbox_list(store, &all, on_sandbox, &out, &err), 0);
+
+	sb.id = "sb-2";
+	sb.account = "a";
+	sb.state = "ended";
+	sb.ended_ms = 400;
+	sb.n_labels = 1;
+	sb.labels = labels + 1;
+	assert_int_equal(store_sandbox_put(store, &sb, &err), 1);
+	all = (struct store_sandbox_query){
+		.account = "a", .limit = 10, .label_name = "team", .label_value = "red \"1\""};
+	assert_int_equal(store_sandbox_list(store, &all, on_sandbox, &out, &err), 0);
+	all = (struct store_sandbox_query){.account = "a", .limit = 10, .state = "ended"};
+	str_done(&out);
+	assert_int_equal(store_sandbox_list(store, &all, on_sandbox, &out, &err), 1);
+	assert_non_null(strstr(out.p, " sb-2 a two ended /r/2 {\"x\":\"y\"} 20 400\n"));
+	str_done(&out);
+	assert_int_equal(store_sandbox_count(store, "a", "running", &err), 1);
+	assert_int_equal(store_sandbox_ended(store, 400, 10, on_sandbox, &out, &err), 0);
+	assert_int_equal(store_sandbox_ended(store, 401, 10, on_sandbox, &out, &err), 1);
+	str_done(&out);
+}
+
+static const struct store_log_row rows[] = {
+	{.sandbox = "sb-a",
+		.seq = 3,
+		.id = 1,
+		.exec = "ex1",
+		.source = "agent",
+		.operation = "exec",
+		.has_exit_code = true,
+		.exit_code = 4,
+		.at_ms = 1000,
+		.duration_ms = 5,
+		.search = "git PUSH origin \"main\"",
+		.json = "{\"id\":1}"},
+	{.sandbox = "sb-a",
+		.seq = 7,
+		.id = 2,
+		.exec = "ex2",
+		.source = "agent",
+		.operation = "exec",
+		.output_truncated = true,
+		.at_ms = 2000,
+		.search = "rm -rf 100%_done\\now",
+		.json = "{\"id\":2}"},
+	{.sandbox = "sb-b",
+		.seq = 7,
+		.id = 1,
+		.exec = "ex3",
+		.source = "agent",
+		.operation = "view",
+		.at_ms = 1500,
+		.search = "/etc/\xc3\xa9t\xc3\xa9",
+		.json = "{\"id\":1}"},
+	{.sandbox = "sb-gone",
+		.seq = 1,
+		.id = 1,
+		.exec = "ex4",
+		.source = "agent",
+		.operation = "ls",
+		.at_ms = 1,
+		.search = "",
+		.json = "{}"},
+	{.sandbox = "sb-a",
+		.seq = 9,
+		.id = 3,
+		.exec = "ex5",
+		.source = "human_takeover",
+		.operation = "exec",
+		.at_ms = 3000,
+		.search = "bad \xff byte",
+		.json = "{\"id\":3}"},
+};
+
+static void test_log(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_query q = {.account = "a", .sandbox = "sb-a", .limit = 2};
+
+	place_people(store);
+	assert_int_equal(
+		store_log_add(store, rows, 5, &err), 4); /* not that of an unknown sandbox */
+	assert_int_equal(store_log_add(store, rows, 5, &err), 0);
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 2);
+	assert_told(&out, "sb-a/3 {\"id\":1}\nsb-a/7 {\"id\":2}\n");
+	q.is_newest_first = true;
+	q.sandbox = NULL;
+	q.limit = 1000;
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 3);
+	assert_told(&out, "sb-a/9 {\"id\":3}\nsb-a/7 {\"id\":2}\nsb-a/3 {\"id\":1}\n");
+	q.from_ms = 2000;
+	q.to_ms = 3000;
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 1);
+	assert_told(&out, "sb-a/7 {\"id\":2}\n");
+	q = (struct store_query){.account = "a", .sandbox = "sb-b", .limit = 10};
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 0);
+	q.limit = 1001;
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), -EINVAL);
+	assert_int_equal(store_log_get(store, "a", "sb-a", "ex2", on_log, &out, &err), 0);
+	assert_told(&out, "sb-a/7 {\"id\":2}\n");
+	assert_int_equal(store_log_get(store, "b", "sb-a", "ex2", on_log, &out, &err), -ENOENT);
+}
+
+static int on_columns(const struct store_log_row *r, void *arg)
+{
+	str_printf(arg, "%lld %s %s %s %s %d %lld %d %lld %lld;", (long long)r->id, r->account,
+		r->exec, r->source, r->operation, r->has_exit_code, (long long)r->exit_code,
+		r->output_truncated, (long long)r->at_ms, (long long)r->duration_ms);
+	return 0;
+}
+
+static void test_log_columns(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_query q = {.account = "a", .limit = 2};
+
+	place_people(store);
+	assert_int_equal(store_log_add(store, rows, 2, &err), 2);
+	assert_int_equal(store_log_page(store, &q, on_columns, &out, &err), 2);
+	assert_told(&out, "1 a ex1 agent exec 1 4 0 1000 5;2 a ex2 agent exec 0 0 1 2000 0;");
+}
+
+/* What a search finds must not depend on the database. */
+static void test_log_search(void **state)
+{
+	static const struct {
+		const char *q;
+		int n;
+	} cases[] = {
+		{"push", 1},
+		{"PUSH", 1},
+		{"Git Push", 1},
+		{"t p", 1},
+		{"sh ori", 1},
+		{"pushorigin", 0},
+		{"\"main\"", 1},
+		{"\"", 1},
+		{"main\" OR \"rf", 0},
+		{"push OR rf", 0},
+		{"pu*", 0},
+		{"%", 1},
+		{"100%", 1},
+		{"100_", 0},
+		{"%_d", 1},
+		{"e\\n", 1},
+		{"\\", 1},
+		{"-rf", 1},
+		{"-", 1},
+		{"rm", 1},
+		{"r", 2},
+		{" ", 3},
+		{"bad \xef\xbf\xbd", 1},
+		{"bad \xff", 1},
+		{"zzz", 0},
+		{"'; DROP TABLE log; --", 0},
+		{"search:rm", 0},
+		{"\xc3\xa9t\xc3\xa9", 0},
+		{NULL, 3},
+		{"", 3},
+	};
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+
+	place_people(store);
+	assert_int_equal(store_log_add(store, rows, 5, &err), 4);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) * 4; i++) {
+		struct store_query q = {.account = "a",
+			.q = cases[i / 4].q,
+			.limit = 10,
+			.sandbox = i % 2 ? "sb-a" : NULL,
+			.is_newest_first = i % 4 / 2};
+		int n = store_log_page(store, &q, on_log, &out, &err);
+
+		if (n != cases[i / 4].n)
+			fail_msg("'%s' found %d, not %d", q.q, n, cases[i / 4].n);
+	}
+	str_done(&out);
+	assert_int_equal(store_log_page(store,
+				 &(struct store_query){
+					 .account = "b", .q = "\xc3\xa9t\xc3\xa9", .limit = 10},
+				 on_log, &out, &err),
+		1);
+	assert_told(&out, "sb-b/7 {\"id\":1}\n");
+	/* The index forgets what the log forgets. */
+	assert_good(store_sandbox_forget(store, "a", "sb-a", "removed", 5, &err));
+	assert_int_equal(store_log_page(store,
+				 &(struct store_query){.account = "a", .q = "push", .limit = 10},
+				 on_log, &out, &err),
+		0);
+}
+
+/* Texts that cannot be kept are refused by both, in the same words; others come back as they were. */
+static void test_texts(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0}, big = {0};
+	struct err err = {0};
+	char longer[STORE_NAME_MAX + 2];
+	struct store_object o = {.account = "a", .kind = "rules", .name = "n", .changed_ms = 1};
+
+	place_people(store);
+	o.json = "\xc3(";
+	assert_int_equal(store_object_put(store, &o, &err), -EINVAL);
+	assert_string_equal(err.msg, "a text is not UTF-8 or holds a NUL");
+	for (int i = 0; i <= STORE_JSON_MAX; i++)
+		str_putc(&big, 'x');
+	o.json = big.p;
+	assert_int_equal(store_object_put(store, &o, &err), -EINVAL);
+	big.p[STORE_JSON_MAX] = 0;
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	memset(longer, 'n', sizeof(longer));
+	longer[STORE_NAME_MAX + 1] = 0;
+	o.name = longer;
+	assert_int_equal(store_object_put(store, &o, &err), -EINVAL);
+	longer[STORE_NAME_MAX] = 0;
+	o.json = "'\"\\\t\n\x01 \xf0\x9f\xa7\xaa $1 ?1 %s";
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), 0);
+	assert_non_null(strstr(out.p, o.json));
+	str_done(&out);
+	str_done(&big);
+}
+
+static void test_events(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_event life[] = {
+		{.sandbox = "sb-a",
+			.seq = 1,
+			.at_ms = 10,
+			.kind = "sandbox.created",
+			.json = "{1}"},
+		{.sandbox = "sb-a", .seq = 2, .at_ms = 20, .kind = "sandbox.paused", .json = "{2}"},
+		{.sandbox = "none", .seq = 1, .at_ms = 20, .kind = "sandbox.paused", .json = "{3}"},
+	};
+	struct store_event audit[] = {
+		{.account = "a", .seq = 5, .at_ms = 10, .kind = "key.add", .json = "{5}"},
+		{.account = "b", .seq = 6, .at_ms = 20, .kind = "key.add", .json = "{6}"},
+		{.account = "a", .seq = 4, .at_ms = 9, .kind = "key.del", .json = "{4}"},
+	};
+	struct store_query q = {.account = "a", .sandbox = "sb-a", .limit = 10};
+
+	place_people(store);
+	assert_int_equal(store_lifecycle_add(store, life, 3, &err), 2);
+	assert_int_equal(store_lifecycle_add(store, life, 2, &err), 0);
+	assert_int_equal(store_lifecycle_page(store, &q, on_event, &out, &err), 2);
+	assert_told(&out, "a sb-a 1 10 sandbox.created {1}\na sb-a 2 20 sandbox.paused {2}\n");
+	q.account = "b";
+	assert_int_equal(store_lifecycle_page(store, &q, on_event, &out, &err), 0);
+
+	assert_int_equal(store_audit_last(store, &err), 0);
+	assert_int_equal(store_audit_add(store, audit, 3, &err), 3);
+	assert_int_equal(store_audit_add(store, audit + 1, 2, &err), 0);
+	assert_int_equal(store_audit_last(store, &err), 6);
+	q = (struct store_query){.account = "a", .limit = 10, .is_newest_first = true};
+	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), 2);
+	assert_told(&out, "a  4 9 key.del {4}\na  5 10 key.add {5}\n"); /* by arrival */
+	q.from_ms = 10;
+	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), 1);
+	assert_told(&out, "a  5 10 key.add {5}\n");
+	q.q = "x";
+	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), -EINVAL);
+}
+
+static void test_objects(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_object o = {
+		.account = "a", .kind = "secret", .name = "KEY", .json = "{1}", .changed_ms = 1};
+
+	place_people(store);
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	o.json = "{2}";
+	o.changed_ms = 2;
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	o.name = "key";
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	o.sandbox = "sb-a";
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	o.sandbox = "sb-b"; /* another account's */
+	assert_int_equal(store_object_put(store, &o, &err), -ENOENT);
+	o = (struct store_object){.account = "a", .kind = "secret"};
+	assert_int_equal(store_object_list(store, &o, 10, on_object, &out, &err), 2);
+	assert_told(&out, "a secret - KEY 2 {2}\na secret - key 2 {2}\n");
+	o.name = "KEY";
+	assert_int_equal(store_object_list(store, &o, 10, on_object, &out, &err), 1);
+	assert_told(&out, "a secret - key 2 {2}\n");
+	o.sandbox = "sb-a";
+	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), -ENOENT);
+	assert_string_equal(err.msg, "there is no such secret");
+	o.name = "key";
+	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), 0);
+	assert_told(&out, "a secret sb-a key 2 {2}\n");
+	assert_int_equal(store_object_remove(store, &o, &err), 0);
+	assert_int_equal(store_object_remove(store, &o, &err), -ENOENT);
+}
+
+static void test_deliveries(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_delivery d[] = {
+		{.id = "d1",
+			.account = "a",
+			.webhook = "w",
+			.due_ms = 100,
+			.created_ms = 100,
+			.json = "{1}"},
+		{.id = "d2",
+			.account = "a",
+			.webhook = "w",
+			.due_ms = 50,
+			.created_ms = 100,
+			.json = "{2}"},
+		{.id = "d3",
+			.account = "a",
+			.webhook = "w",
+			.due_ms = 500,
+			.created_ms = 100,
+			.json = "{3}"},
+	};
+	struct store_delivery end = {.id = "d2", .attempt = 1, .state = "sent", .result = "200"};
+
+	place_people(store);
+	assert_int_equal(store_delivery_add(store, d, 3, &err), 3);
+	assert_int_equal(store_delivery_add(store, d, 3, &err), 0);
+	assert_int_equal(store_delivery_claim(store, 60, 30, 10, on_delivery, &out, &err), 1);
+	assert_told(&out, "d2 waiting 1 90 - {2}\n");
+	assert_int_equal(store_delivery_claim(store, 60, 30, 10, on_delivery, &out, &err), 0);
+	assert_int_equal(store_delivery_claim(store, 90, 30, 10, on_delivery, &out, &err),
+		1); /* lease over */
+	str_done(&out);
+	assert_int_equal(store_delivery_finish(store, &end, &err), -ESTALE);
+	end.attempt = 2;
+	assert_int_equal(store_delivery_finish(store, &end, &err), 0);
+	end.state = "lost";
+	assert_int_equal(store_delivery_finish(store, &end, &err), -EINVAL);
+	assert_int_equal(store_delivery_claim(store, 1000, 30, 1, on_delivery, &out, &err), 1);
+	assert_told(&out, "d1 waiting 1 1030 - {1}\n");
+	assert_int_equal(store_delivery_again(store, "b", "d2", 7, &err), -ENOENT);
+	assert_int_equal(store_delivery_again(store, "a", "d2", 7, &err), 0);
+	assert_int_equal(
+		store_delivery_page(store, &(struct store_delivery){.account = "a", .webhook = "w"},
+			2, on_delivery, &out, &err),
+		2);
+	assert_told(&out, "d3 waiting 0 500 - {3}\nd2 waiting 2 7 200 {2}\n");
+	assert_int_equal(
+		store_delivery_page(store, &(struct store_delivery){.account = "b", .webhook = "w"},
+			2, on_delivery, &out, &err),
+		0);
+}
+
+static void test_requests(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_request q = {.account = "a",
+		.name = "idem",
+		.request_hash = "r1",
+		.started_ms = 100,
+		.expires_ms = 200};
+	struct store_request other = q, late;
+
+	place_people(store);
+	assert_int_equal(store_request_begin(store, &q, on_request, &out, &err), STORE_ONCE_NEW);
+	other.started_ms = 110;
+	assert_int_equal(
+		store_request_begin(store, &other, on_request, &out, &err), STORE_ONCE_BUSY);
+	other.request_hash = "r2";
+	assert_int_equal(
+		store_request_begin(store, &other, on_request, &out, &err), STORE_ONCE_MISMATCH);
+	other.account = "b"; /* names are an account's own */
+	assert_int_equal(
+		store_request_begin(store, &other, on_request, &out, &err), STORE_ONCE_NEW);
+	q.status = 201;
+	q.answer = "{\"id\":\"sb\"}";
+	q.expires_ms = 1000;
+	assert_int_equal(store_request_finish(store, &q, &err), 0);
+	assert_int_equal(store_request_finish(store, &q, &err), -ESTALE);
+	late = (struct store_request){.account = "a",
+		.name = "idem",
+		.request_hash = "r1",
+		.started_ms = 999,
+		.expires_ms = 2000};
+	assert_int_equal(
+		store_request_begin(store, &late, on_request, &out, &err), STORE_ONCE_DONE);
+	assert_told(&out, "idem 201 {\"id\":\"sb\"}\n");
+	late.started_ms = 1000;
+	assert_int_equal(store_request_begin(store, &late, on_request, &out, &err), STORE_ONCE_NEW);
+	assert_int_equal(store_request_finish(store, &q, &err), -ESTALE); /* no longer its own */
+	assert_int_equal(store_request_drop(store, &late, &err), 0);
+	late.started_ms = 1001;
+	assert_int_equal(store_request_begin(store, &late, on_request, &out, &err), STORE_ONCE_NEW);
+}
+
+static void test_tokens(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_token t = {
+		.hash = "t1", .sandbox = "sb-a", .api_key = "k-a", .expires_ms = 1000};
+
+	place_people(store);
+	assert_int_equal(store_token_add(store, &t, &err), 0);
+	assert_int_equal(store_token_use(store, "t1", "sb-b", 10, on_key, &out, &err), -ENOENT);
+	assert_int_equal(store_token_use(store, "t2", "sb-a", 10, on_key, &out, &err), -ENOENT);
+	assert_int_equal(store_token_use(store, "t1", "sb-a", 1000, on_key, &out, &err), -ENOENT);
+	assert_int_equal(store_token_use(store, "t1", "sb-a", 999, on_key, &out, &err), 0);
+	assert_told(&out, "k-a a clo_ab first admin 100 8 0 0 -\n");
+	assert_int_equal(store_token_use(store, "t1", "sb-a", 999, on_key, &out, &err), -ENOENT);
+	t.hash = "t3";
+	t.sandbox = "sb-b"; /* not of the key's account */
+	assert_int_equal(store_token_add(store, &t, &err), -ENOENT);
+	t.sandbox = "sb-a";
+	assert_int_equal(store_token_add(store, &t, &err), 0);
+	assert_int_equal(store_key_revoke(store, "a", "k-a", 5, &err), 0);
+	assert_int_equal(store_token_use(store, "t3", "sb-a", 10, on_key, &out, &err), -ENOENT);
+	assert_int_equal(store_token_add(store, &t, &err), -ENOENT);
+	assert_null(out.p);
+}
+
+static void test_rates(void **state)
+{
+	static const struct {
+		int second, want, granted;
+	} cases[] = {
+		{100, 4, 4},
+		{100, 4, 4},
+		{100, 4, 2},
+		{100, 1, 0},
+		{99, 1, 0},
+		{101, 50, 10},
+		{100, 1, 0},
+		{101, 1, 0},
+		{102, 3, 3},
+		{50, 3, 3} /* the clock was set back */,
+		{50, 9, 7},
+	};
+	struct store *store = *state;
+	struct err err = {0};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(
+			store_rate_take(store, "k", cases[i].second, cases[i].want, 10, &err),
+			cases[i].granted);
+	assert_int_equal(store_rate_take(store, "other", 50, 1, 10, &err), 1);
+	assert_int_equal(store_rate_take(store, "k", 60, 0, 10, &err), -EINVAL);
+}
+
+static void test_metrics(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_metric m[] = {
+		{"sb-a", "{1}", 10}, {"sb-a", "{2}", 20}, {"none", "{}", 10}, {"sb-a", "{3}", 30}};
+
+	place_people(store);
+	assert_int_equal(store_metric_add(store, m, 4, &err), 3);
+	assert_int_equal(store_metric_add(store, m, 1, &err), 0);
+	assert_int_equal(
+		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 10}, 0,
+			10, on_metric, &out, &err),
+		2);
+	assert_told(&out, "20 {2}\n30 {3}\n");
+	assert_int_equal(
+		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 0}, 20,
+			10, on_metric, &out, &err),
+		2);
+	assert_told(&out, "10 {1}\n20 {2}\n");
+}
+
+static void test_forget(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_sandbox again = {
+		.id = "sb-a", .account = "a", .name = "x", .state = "ended", .place = ""};
+	struct store_object o = {
+		.account = "a", .kind = "rules", .sandbox = "sb-a", .name = "r", .json = "{}"};
+	struct store_query q = {.account = "a", .sandbox = "sb-a", .limit = 10};
+
+	place_people(store);
+	assert_int_equal(store_log_add(store, rows, 5, &err), 4);
+	assert_int_equal(
+		store_metric_add(store, &(struct store_metric){"sb-a", "{}", 1}, 1, &err), 1);
+	assert_int_equal(store_object_put(store, &o, &err), 0);
+	assert_int_equal(store_sandbox_forget(store, "b", "sb-a", "aged out", 5, &err), -ENOENT);
+	assert_int_equal(store_sandbox_forget(store, "a", "sb-a", "aged out", 5, &err), 0);
+	assert_int_equal(store_sandbox_forget(store, "a", "sb-a", "aged out", 5, &err), -ENOENT);
+	/* All of it is gone and stays so, whatever is indexed again. */
+	assert_int_equal(store_sandbox_put(store, &again, &err), 0);
+	assert_int_equal(store_log_add(store, rows, 2, &err), 0);
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 0);
+	assert_int_equal(
+		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 0}, 0,
+			10, on_metric, &out, &err),
+		0);
+	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), -ENOENT);
+	assert_int_equal(store_sandbox_get(store, "a", "sb-a", on_sandbox, &out, &err), -ENOENT);
+	assert_int_equal(store_log_get(store, "b", "sb-b", "ex3", on_log, &out, &err), 0);
+	str_done(&out);
+	/* Until the tombstone itself is old. */
+	assert_int_equal(
+		store_expire(store, &(struct store_expiry){.tombstones_before_ms = 6}, &err), 1);
+	assert_int_equal(store_sandbox_put(store, &again, &err), 1);
+}
+
+static void test_expire(void **state)
+{
+	struct store *store = *state;
+	struct err err = {0};
+	struct str out = {0};
+	struct store_expiry e = {.now_ms = 1000,
+		.audit_before_ms = 20,
+		.metrics_before_ms = 20,
+		.deliveries_before_ms = 20};
+	struct store_event audit[] = {
+		{.account = "a", .seq = 1, .at_ms = 19, .kind = "k", .json = "{}"},
+		{.account = "a", .seq = 2, .at_ms = 20, .kind = "k", .json = "{}"}};
+	struct store_metric m[] = {{"sb-a", "{1}", 19}, {"sb-a", "{2}", 20}};
+	struct store_delivery d = {.id = "d",
+		.account = "a",
+		.webhook = "w",
+		.due_ms = 1,
+		.created_ms = 1,
+		.json = ""};
+
+	place_people(store);
+	assert_good(store_audit_add(store, audit, 2, &err));
+	assert_good(store_metric_add(store, m, 2, &err));
+	assert_good(store_delivery_add(store, &d, 1, &err)); /* still waits: stays */
+	assert_good(store_token_add(store, &(struct store_token){"t1", "sb-a", "k-a", 1000}, &err));
+	assert_good(store_token_add(store, &(struct store_token){"t2", "sb-a", "k-a", 1001}, &err));
+	assert_good(store_request_begin(store,
+		&(struct store_request){.account = "a", .name = "n", .expires_ms = 1000},
+		on_request, &out, &err));
+	assert_good(store_rate_take(store, "old", -100, 1, 1, &err));
+	assert_int_equal(store_expire(store, &e, &err), 5);
+	assert_int_equal(store_expire(store, &e, &err), 0);
+	assert_int_equal(store_token_use(store, "t2", "sb-a", 5, on_key, &out, &err), 0);
+	str_done(&out);
+	assert_int_equal(
+		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 0}, 0,
+			10, on_metric, &out, &err),
+		1);
+	assert_told(&out, "20 {2}\n");
+}
+
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
+
+int contract_run(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_accounts),
+		TEST(test_keys),
+		TEST(test_sandboxes),
+		TEST(test_log),
+		TEST(test_log_columns),
+		TEST(test_log_search),
+		TEST(test_texts),
+		TEST(test_events),
+		TEST(test_objects),
+		TEST(test_deliveries),
+		TEST(test_requests),
+		TEST(test_tokens),
+		TEST(test_rates),
+		TEST(test_metrics),
+		TEST(test_forget),
+		TEST(test_expire),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

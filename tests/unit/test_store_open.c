@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening: migrations, other versions, what is no database of ours. */
+#include "store_place.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "store/store_internal.h"
+
+static struct db *open_db(void)
+{
+	struct err err = {0};
+	struct db *db = NULL;
+	const char *at = place.is_postgres ? place.where : place.where + strlen("sqlite:");
+
+	assert_good((place.is_postgres ? &db_postgres : &db_sqlite)->open(at, DB_WRITE, &db, &err));
+	return db;
+}
+
+static void script(const char *text)
+{
+	struct db *db = open_db();
+
+	assert_int_equal(db->driver->script(db, text), 0);
+	db_close(db);
+}
+
+static int64_t number(struct db *db, const struct db_sql *sql)
+{
+	int64_t n = -1;
+
+	assert_int_equal(db_run_values(db, sql, NULL, 0, db_row_int, &n), 1);
+	return n;
+}
+
+static void assert_refused(int want, const char *says)
+{
+	struct store *store = NULL;
+	struct err err = {0};
+
+	assert_int_equal(store_open(place.where, &store, &err), want);
+	assert_null(store);
+	if (!strstr(err.msg, says))
+		fail_msg("'%s' does not say '%s'", err.msg, says);
+}
+
+static void test_newer_version(void **state)
+{
+	store_close(place_open());
+	script("INSERT INTO migration VALUES (99, 'later', 'x', 1)");
+	assert_refused(-EPROTONOSUPPORT, "the database is of version 99 and this cloche knows none "
+					 "after 1: use a newer cloche");
+}
+
+static void test_other_line(void **state)
+{
+	store_close(place_open());
+	store_close(place_open()); /* its own again */
+	script("UPDATE migration SET digest = 'x'");
+	assert_refused(-EUCLEAN, "made by another line of cloche");
+}
+
+static const struct db_sql count_accounts = {.text = "SELECT count(*) FROM account WHERE id = 'a'"};
+static const struct db_sql version = {.text = "SELECT max(version) FROM migration"};
+static const struct db_sql note = {.text = "SELECT note FROM account WHERE id = 'a'"};
+
+static void test_migrating_data(void **state)
+{
+	struct migration steps[3] = {store_migrations[0],
+		{.version = 2,
+			.name = "note",
+			.common = "ALTER TABLE account ADD COLUMN note BIGINT NOT NULL DEFAULT 5;"
+				  "UPDATE account SET note = 6 WHERE id = 'a';",
+			.sqlite = "",
+			.postgres = ""},
+		{.version = 3,
+			.name = "broken",
+			.common = "UPDATE account SET note = 7; SELECT nonsense;",
+			.sqlite = "",
+			.postgres = ""}};
+	struct err err = {0};
+	struct db *db = open_db();
+	struct store *store;
+
+	assert_good(store_migrate(db, store_migrations, 1, &err));
+	store = place_open();
+	place_people(store);
+	store_close(store);
+	assert_good(store_migrate(db, steps, 2, &err));
+	assert_int_equal(number(db, &count_accounts), 1);
+	assert_int_equal(number(db, &note), 6);
+	/* What fails half-way was never begun. */
+	assert_true(store_migrate(db, steps, 3, &err) < 0);
+	assert_non_null(strstr(err.msg, "bring the database to version 3 (broken): "));
+	assert_int_equal(number(db, &version), 2);
+	assert_int_equal(number(db, &note), 6);
+	assert_good(store_migrate(db, steps, 2, &err));
+	db_close(db);
+	assert_refused(-EPROTONOSUPPORT, "of version 2");
+}
+
+/* Replicas that start at once on an empty database. */
+static void test_starting_at_once(void **state)
+{
+	pid_t pids[4];
+	int status, go[2];
+	struct db *db;
+	char c;
+
+	assert_int_equal(pipe(go), 0);
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			struct store *store = NULL;
+
+			(void)close(go[1]);
+			(void)!read(go[0], &c, 1);
+			status = store_open(place.where, &store, NULL);
+			store_close(store);
+			_exit(status == 0 ? 0 : 1);
+		}
+	}
+	(void)close(go[0]);
+	(void)close(go[1]);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	db = open_db();
+	assert_int_equal(number(db, &version), 1);
+	db_close(db);
+}
+
+static void write_file(const char *bytes, size_t len, off_t at)
+{
+	int fd = open(place.where + strlen("sqlite:"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, len, at), (ssize_t)len);
+	(void)close(fd);
+}
+
+static void test_no_database(void **state)
+{
+	char garbage[8192];
+
+	if (place.is_postgres)
+		skip();
+	memset(garbage, 'g', sizeof(garbage));
+	write_file(garbage, sizeof(garbage), 0);
+	assert_refused(-EUCLEAN,
+		"is damaged or none: move it away, start again, and run `cloche reindex`");
+	place_empty();
+	/* A good head, and pages that are none. */
+	store_close(place_open());
+	for (off_t at = 100; at < 100 * 4096; at += 4096)
+		write_file(garbage, 3000, at);
+	assert_refused(-EUCLEAN, "is damaged or none");
+}
+
+static void test_foreign_database(void **state)
+{
+	if (place.is_postgres)
+		skip();
+	script("PRAGMA application_id = 7; CREATE TABLE theirs (x)");
+	assert_refused(-EUCLEAN, "is the database of another program: name another file");
+}
+
+static void test_mode(void **state)
+{
+	static const char *const ends[] = {"", "-wal", "-shm"};
+	struct store *store;
+	char path[192];
+	struct stat st;
+
+	if (place.is_postgres)
+		skip();
+	store = place_open();
+	place_people(store);
+	for (size_t i = 0; i < 3; i++) {
+		(void)snprintf(
+			path, sizeof(path), "%s%s", place.where + strlen("sqlite:"), ends[i]);
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0600);
+	}
+	store_close(store);
+}
+
+static void test_places(void **state)
+{
+	static const struct {
+		const char *where;
+		int r;
+		const char *says;
+	} cases[] = {
+		{"", -EINVAL, "want sqlite:PATH or postgres://USER@HOST/NAME"},
+		{"sqlite:", -EINVAL, "want sqlite:PATH"},
+		{"mysql://x", -EINVAL, "want sqlite:PATH"},
+		{"sqlite:/nonexistent/db", -ENOENT,
+			"open database '/nonexistent/db': No such file or directory"},
+		{"sqlite:/", -EISDIR, "open database '/': Is a directory"},
+		{"postgres://cloche@/x?host=/nonexistent", -ECONNREFUSED,
+			"the database cannot be reached: "},
+		{"postgres://cloche@/x?sslmode=wrong", -ECONNREFUSED,
+			"the database cannot be reached: "},
+	};
+	struct store *store = NULL;
+	struct err err = {0};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (strncmp(cases[i].where, "postgres", 8) == 0 && !place.is_postgres)
+			continue;
+		assert_int_equal(store_open(cases[i].where, &store, &err), cases[i].r);
+		if (!strstr(err.msg, cases[i].says))
+			fail_msg("'%s' does not say '%s'", err.msg, cases[i].says);
+	}
+}
+
+static int empty(void **state)
+{
+	place_empty();
+	return 0;
+}
+
+#define TEST(fn) cmocka_unit_test_setup(fn, empty)
+
+int opening_run(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_newer_version),
+		TEST(test_other_line),
+		TEST(test_migrating_data),
+		TEST(test_starting_at_once),
+		TEST(test_no_database),
+		TEST(test_foreign_database),
+		TEST(test_mode),
+		TEST(test_places),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
