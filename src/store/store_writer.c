@@ -67,11 +67,22 @@ static bool run_jobs(struct db *db, struct job *first)
 	return true;
 }
 
+/* A batch holds the numbers of several tables until it commits: where other processes do so, too, all take them in one
+ * order, or two would wait for each other. */
+static bool take_counters(struct db *db)
+{
+	static const struct db_sql sql = {.text = "SELECT 1 FROM counter ORDER BY name",
+		.postgres =
+			"SELECT 1 FROM counter WHERE name <> 'sandbox' ORDER BY name FOR UPDATE"};
+
+	return !db->driver->is_shared || db_run_values(db, &sql, NULL, 0, NULL, NULL) > 0;
+}
+
 static bool run_together(struct store_writer *w, struct job *first)
 {
 	if (need_db(w, NULL) < 0 || db_begin(w->db, NULL) < 0)
 		return false;
-	if (!run_jobs(w->db, first)) {
+	if (!take_counters(w->db) || !run_jobs(w->db, first)) {
 		db_rollback(w->db);
 		return false;
 	}
