@@ -48,7 +48,7 @@ static struct store_log_row make_row(struct text *text)
 		.has_exit_code = true,
 		.at_ms = 1000000 + seq,
 		.duration_ms = 5,
-		.search = text->search,
+		.search = slice_of(text->search),
 		.json = text->json};
 }
 

@@ -4,39 +4,117 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "store/db_escape.h"
 #include "util/mem.h"
-#include "util/utf8.h"
 
-/* PostgreSQL takes no NUL and nothing but UTF-8; both take the same, so the other does not either. */
-static int check_text(const struct db *db, const struct db_value *value)
+/* Puts texts that no database keeps as they are into db->bound, and the values point there. */
+static void escape_texts(struct db *db, struct db_value *values, size_t n)
 {
-	struct slice text = value->text;
+	size_t len = 0;
 
-	if (!value->is_text || value->is_null)
-		return 0;
-	if (text.len > DB_TEXT_MAX)
-		return err_set(db->err, -EINVAL,
-			"a text of %zu bytes is longer than the database keeps (%d)", text.len,
-			DB_TEXT_MAX);
-	if (memchr(text.p, 0, text.len) || !utf8_is_valid(text.p, text.len))
-		return err_set(db->err, -EINVAL, "a text is not UTF-8 or holds a NUL");
+	for (size_t i = 0; i < n; i++)
+		if (values[i].is_text && db_escape_is_needed(values[i].text))
+			len += values[i].text.len * DB_ESCAPE_LEN;
+	if (len == 0)
+		return;
+	str_reset(&db->bound);
+	str_reserve(&db->bound, len); /* so that it stays where it is */
+	for (size_t i = 0; i < n; i++) {
+		struct slice *text = &values[i].text;
+		size_t begin = db->bound.len;
+
+		if (!values[i].is_text || !db_escape_is_needed(*text))
+			continue;
+		db_escape_add(&db->bound, *text);
+		*text = (struct slice){db->bound.p + begin, db->bound.len - begin};
+	}
+}
+
+static int ready_values(struct db *db, struct db_value *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (values[i].is_text && values[i].text.len > DB_TEXT_MAX)
+			return err_set(db->err, -EINVAL,
+				"a text of %zu bytes is longer than the database keeps (%d)",
+				values[i].text.len, DB_TEXT_MAX);
+	escape_texts(db, values, n);
 	return 0;
+}
+
+void db_read_texts(struct db *db, struct db_value *row, int n)
+{
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		if (row[i].is_text && db_escape_is_in(row[i].text))
+			len += row[i].text.len + 1;
+	if (len == 0)
+		return;
+	str_reset(&db->told);
+	str_reserve(&db->told, len);
+	for (int i = 0; i < n; i++) {
+		size_t begin = db->told.len;
+
+		if (!row[i].is_text || !db_escape_is_in(row[i].text))
+			continue;
+		db_escape_undo(&db->told, row[i].text);
+		row[i].text = (struct slice){db->told.p + begin, db->told.len - begin};
+		str_putc(&db->told, 0);
+	}
 }
 
 int64_t db_run_values(struct db *db, const struct db_sql *sql, const struct db_value *values,
 	size_t n_values, db_row_fn on_row, void *arg)
 {
+	struct db_value ready[DB_VALUES_MAX];
 	int64_t n;
+	int r;
 
-	for (size_t i = 0; i < n_values; i++) {
-		int r = check_text(db, &values[i]);
-
-		if (r < 0)
-			return r;
-	}
-	n = db->driver->run(db, sql, values, n_values, on_row, arg);
+	if (n_values > DB_VALUES_MAX)
+		abort();
+	for (size_t i = 0; i < n_values; i++)
+		ready[i] = values[i];
+	r = ready_values(db, ready, n_values);
+	if (r < 0)
+		return r;
+	n = db->driver->run(db, sql, ready, n_values, on_row, arg);
 	if (n > 0)
 		db->n_changed += n;
+	return n;
+}
+
+int db_many_row(struct db *db, const struct db_many *many, size_t row,
+	struct db_value values[DB_VALUES_MAX])
+{
+	many->fill(values, row, many->arg);
+	return ready_values(db, values, many->n_values);
+}
+
+static int64_t run_one_by_one(struct db *db, const struct db_sql *sql, const struct db_many *many)
+{
+	struct db_value values[DB_VALUES_MAX];
+	int64_t n = 0, changed = 0;
+
+	for (size_t i = 0; i < many->n_rows && changed >= 0; i++) {
+		changed = db_many_row(db, many, i, values);
+		if (changed == 0)
+			changed = db->driver->run(db, sql, values, many->n_values, NULL, NULL);
+		n += changed;
+	}
+	return changed < 0 ? changed : n;
+}
+
+int64_t db_run_many(struct db *db, const struct db_sql *sql, const struct db_many *many)
+{
+	int64_t n;
+
+	if (many->n_values > DB_VALUES_MAX || many->n_rows == 0 || many->n_rows > DB_MANY_MAX)
+		abort();
+	n = db->driver->run_many ? db->driver->run_many(db, sql, many)
+	                         : run_one_by_one(db, sql, many);
+	if (n > 0)
+		db->n_changed += n;
+	db->is_failed |= n < 0;
 	return n;
 }
 
@@ -81,8 +159,11 @@ int db_transact(struct db *db, db_work_fn work, void *arg, struct err *err)
 
 void db_close(struct db *db)
 {
-	if (db)
-		db->driver->close(db);
+	if (!db)
+		return;
+	str_done(&db->bound);
+	str_done(&db->told);
+	db->driver->close(db);
 }
 
 int db_row_int(const struct db_value *row, void *arg)

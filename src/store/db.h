@@ -9,10 +9,14 @@
 
 #include "util/err.h"
 #include "util/slice.h"
+#include "util/str.h"
 
 /* Texts longer than this are refused, whatever they are for. */
-#define DB_TEXT_MAX (1 << 20)
+#define DB_TEXT_MAX   (1 << 20)
+#define DB_VALUES_MAX 16   /* of a statement, or columns of a row */
+#define DB_MANY_MAX   1000 /* rows of one db_run_many() */
 
+/* A text is any bytes, NUL among them: what goes in comes out (db_escape.h). */
 struct db_value {
 	bool is_text, is_null;
 	int64_t i;
@@ -42,6 +46,16 @@ struct db {
 	int64_t n_changed;     /* rows read or changed since the begin */
 	int64_t n_told;        /* rows that a callback got since the begin */
 	struct err *err;       /* where the reason goes; may be NULL */
+	struct str bound;      /* texts of the statement that had to be escaped */
+	struct str told;       /* texts of the row that were */
+};
+
+/* One statement for many rows. fill() sets the values of a row (0 to n_rows - 1), which are all of the same types, and
+ * what they point to until it is called again; it may be called for a row more than once. */
+struct db_many {
+	size_t n_values, n_rows; /* at most DB_VALUES_MAX, 1 to DB_MANY_MAX */
+	void (*fill)(struct db_value *values, size_t row, void *arg);
+	void *arg;
 };
 
 struct db_driver {
@@ -53,6 +67,8 @@ struct db_driver {
 	void (*rollback)(struct db *db);
 	int64_t (*run)(struct db *db, const struct db_sql *sql, const struct db_value *values,
 		size_t n_values, db_row_fn on_row, void *arg);
+	/* NULL: one row after the other */
+	int64_t (*run_many)(struct db *db, const struct db_sql *sql, const struct db_many *many);
 	int (*script)(
 		struct db *db, const char *text); /* many statements at once, without values */
 	/* Waits until another process said something on our channel, at most timeout_ms: 1 and the text, 0 not in that
@@ -65,9 +81,17 @@ extern const struct db_driver db_postgres; /* in a build without it, its open sa
 
 /* Rows read, or rows changed where the statement returns none; or a negative errno, and the reason in db->err: -EEXIST
  * (a constraint), -EAGAIN (another try may do), -ETIMEDOUT, -ECONNRESET (server gone), -ENOSPC, -EUCLEAN (damaged),
- * -EINVAL (a text that is too long, not UTF-8, or holds a NUL). */
+ * -EINVAL (a text that is too long). */
 int64_t db_run_values(struct db *db, const struct db_sql *sql, const struct db_value *values,
 	size_t n_values, db_row_fn on_row, void *arg);
+/* The same for each row, of a statement that returns none; how many rows of the database were changed in all. After
+ * an error all that is left is rolling back. */
+int64_t db_run_many(struct db *db, const struct db_sql *sql, const struct db_many *many);
+
+/* For drivers: the values of a row, ready to be bound; and what a row that was read says, in place. */
+int db_many_row(struct db *db, const struct db_many *many, size_t row,
+	struct db_value values[DB_VALUES_MAX]);
+void db_read_texts(struct db *db, struct db_value *row, int n);
 
 #define db_run(db, sql, on_row, arg, ...) \
 	db_run_values((db), (sql), (const struct db_value[]){__VA_ARGS__}, \

@@ -18,7 +18,6 @@
 #define READ_MS        10000
 #define STEPS_PER_LOOK 20000      /* instructions of its machine between two looks at the clock */
 #define APPLICATION_ID 0x434c4f43 /* "CLOC", in the file's head */
-#define MAX_COLUMNS    16
 
 struct sqlite {
 	struct db db;
@@ -127,8 +126,9 @@ static void bind(sqlite3_stmt *stmt, const struct db_value *values, size_t n)
 		else if (
 			values[i]
 				.is_text) /* the caller's, and there until the statement is reset */
-			(void)sqlite3_bind_text(
-				stmt, at, values[i].text.p, (int)values[i].text.len, SQLITE_STATIC);
+			(void)sqlite3_bind_text(stmt, at,
+				values[i].text.len ? values[i].text.p : "", (int)values[i].text.len,
+				SQLITE_STATIC);
 		else
 			(void)sqlite3_bind_int64(stmt, at, values[i].i);
 	}
@@ -153,15 +153,16 @@ static void read_row(sqlite3_stmt *stmt, struct db_value *row, int n)
 /* Steps to the end, or until on_row has enough. */
 static int64_t step_all(struct sqlite *s, sqlite3_stmt *stmt, db_row_fn on_row, void *arg)
 {
-	struct db_value row[MAX_COLUMNS];
+	struct db_value row[DB_VALUES_MAX];
 	int n_columns = sqlite3_column_count(stmt), code, r;
 	int64_t n = 0;
 
-	if (n_columns > MAX_COLUMNS)
+	if (n_columns > DB_VALUES_MAX)
 		abort();
 	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
 		n++;
 		read_row(stmt, row, n_columns);
+		db_read_texts(&s->db, row, n_columns);
 		s->db.n_told += on_row != NULL;
 		r = on_row ? on_row(row, arg) : 0;
 		if (r)

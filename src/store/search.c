@@ -49,6 +49,29 @@ void search_add_phrase(struct str *out, struct slice q)
 	str_putc(out, '"');
 }
 
+static bool is_of_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c & 0x80);
+}
+
+size_t search_word_len(struct slice q)
+{
+	size_t longest = 0;
+
+	for (size_t i = 0; i < q.len; i++) {
+		struct slice word = {q.p + i, 0};
+
+		while (i < q.len && is_of_word(q.p[i])) {
+			word.len++;
+			i++;
+		}
+		if (search_len(word) > longest)
+			longest = search_len(word);
+	}
+	return longest;
+}
+
 size_t search_len(struct slice q)
 {
 	size_t n = 0;

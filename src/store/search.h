@@ -15,5 +15,8 @@ void search_add_like(struct str *out, struct slice q);
 void search_add_phrase(struct str *out, struct slice q);
 /* Characters of UTF-8: an index of three characters finds nothing shorter. */
 size_t search_len(struct slice q);
+/* The longest run of letters and digits, in characters, where all that is not ASCII counts as a letter: what pg_trgm's
+ * index is made of. */
+size_t search_word_len(struct slice q);
 
 #endif

@@ -125,15 +125,15 @@ int store_read(struct store *store, db_work_fn work, void *arg, struct err *err)
 	return on_pool(store->readers, work, arg, err);
 }
 
-int store_append(struct store *store, db_work_fn work, void *arg, struct err *err)
+int store_append(struct store *store, db_work_fn work, void *arg, size_t n_rows, struct err *err)
 {
-	return store_writer_do(store->writer, work, arg, err);
+	return store_writer_do(store->writer, work, arg, n_rows, err);
 }
 
 int store_change(struct store *store, db_work_fn work, void *arg, struct err *err)
 {
 	if (!store->changers)
-		return store_writer_do(store->writer, work, arg, err);
+		return store_writer_do(store->writer, work, arg, 1, err);
 	return on_pool(store->changers, work, arg, err);
 }
 
@@ -170,6 +170,13 @@ int store_check_limit(int limit, int max, struct err *err)
 	if (limit < 1 || limit > max)
 		return err_set(err, -EINVAL, "limit %d: want 1 to %d", limit, max);
 	return 0;
+}
+
+int store_check_account(const char *account, struct err *err)
+{
+	if (!account || !*account)
+		return err_set(err, -EINVAL, "no account is named");
+	return STORE_CHECK_NAMES(err, account);
 }
 
 int store_check_names(struct err *err, const char *const *names, size_t n)

@@ -22,6 +22,7 @@
 
 #include "util/err.h"
 #include "util/scoped.h"
+#include "util/slice.h"
 
 #define STORE_NAME_MAX   256  /* bytes of an id, a name, a hash, a kind */
 #define STORE_PAGE_MAX   1000 /* rows of one answer */
@@ -67,7 +68,9 @@ int store_key_find(
 	struct store *store, const char *hash, store_key_fn fn, void *arg, struct err *err);
 int store_key_list(struct store *store, const char *account, const char *after_id, int limit,
 	store_key_fn fn, void *arg, struct err *err);
-int store_key_touch(struct store *store, const char *id, int64_t used_ms, struct err *err);
+/* The key was used; an earlier time than the one kept changes nothing. */
+int store_key_touch(
+	struct store *store, const char *account, const char *id, int64_t used_ms, struct err *err);
 /* Every replica hears of it, see store_on_revoked(). -ENOENT also where it was revoked before. */
 int store_key_revoke(
 	struct store *store, const char *account, const char *id, int64_t at_ms, struct err *err);
@@ -126,8 +129,8 @@ struct store_log_row {
 	int64_t seq, id;     /* of the event; of the row, counted in the sandbox */
 	bool has_exit_code, output_truncated;
 	int64_t exit_code, at_ms, duration_ms;
-	const char *
-		search; /* asked: command, paths; bytes of any kind, as much as STORE_SEARCH_MAX of it */
+	struct slice
+		search;   /* asked: command, paths; what is behind STORE_SEARCH_MAX is not found */
 	const char *json; /* the whole row, as docs/events.md has it */
 };
 typedef int (*store_log_fn)(const struct store_log_row *row, void *arg);
@@ -138,6 +141,8 @@ int store_log_add(struct store *store, const struct store_log_row *rows, size_t 
 /* An exec was answered whose row is still to be added: pages wait for it. Never blocks. -EAGAIN where so many are
  * waiting that the caller must add the row before it answers. */
 int store_log_answered(struct store *store, const char *sandbox, int64_t seq);
+/* Its row will not come, since it cannot be added: pages wait no longer. */
+void store_log_given_up(struct store *store, const char *sandbox, int64_t seq);
 
 struct store_query {
 	const char *account;
@@ -265,9 +270,15 @@ typedef int (*store_metric_fn)(const struct store_metric *metric, void *arg);
 
 int store_metric_add(
 	struct store *store, const struct store_metric *metrics, size_t n, struct err *err);
-/* Oldest first, of the sandbox and behind the time of the one given, up to to_ms (0: open). */
-int store_metric_page(struct store *store, const struct store_metric *behind, int64_t to_ms,
-	int limit, store_metric_fn fn, void *arg, struct err *err);
+struct store_metric_query {
+	const char *account, *sandbox;
+	int64_t after_ms, to_ms; /* behind the one, up to the other; to_ms 0: open */
+	int limit;               /* 1 to STORE_PAGE_MAX */
+};
+/* Oldest first. By time and not by number, as they are plotted: one that comes later than a younger one of the same
+ * sandbox is not told to who is behind it already. */
+int store_metric_page(struct store *store, const struct store_metric_query *query,
+	store_metric_fn fn, void *arg, struct err *err);
 
 struct store_expiry {
 	int64_t now_ms; /* tokens, requests and rates that are over */

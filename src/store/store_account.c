@@ -28,8 +28,10 @@ static int add_account(struct db *db, void *arg)
 
 int store_account_add(struct store *store, const struct store_account *account, struct err *err)
 {
-	int r = STORE_CHECK_NAMES(err, account->id, account->name);
+	int r = store_check_account(account->id, err);
 
+	if (r == 0)
+		r = store_check_account(account->name, err);
 	return r < 0 ? r : store_change(store, add_account, (void *)account, err);
 }
 

@@ -8,30 +8,38 @@
 struct add_call {
 	const struct store_delivery *deliveries;
 	size_t n;
+	int64_t first; /* number of the first one */
 };
+
+static void fill_delivery(struct db_value *values, size_t i, void *arg)
+{
+	const struct add_call *call = arg;
+	const struct store_delivery *d = &call->deliveries[i];
+
+	values[0] = db_int(call->first + (int64_t)i);
+	values[1] = db_text(d->id);
+	values[2] = db_text(d->account);
+	values[3] = db_text(d->webhook);
+	values[4] = db_int(d->due_ms);
+	values[5] = db_int(d->created_ms);
+	values[6] = db_text(d->json);
+}
 
 static int add_deliveries(struct db *db, void *arg)
 {
-	static const struct db_sql sql = {.text = "INSERT INTO delivery"
-						  " (n, id, account, webhook, state, attempt, "
-						  "due_ms, created_ms, result, json)"
-						  " VALUES ($1, $2, $3, $4, 'waiting', 0, $5, $6, "
-						  "'', $7) ON CONFLICT DO NOTHING"};
-	const struct add_call *call = arg;
-	int64_t first = 0, n, added = 0;
-	int r = store_take_numbers(db, "delivery", call->n, &first);
+	static const struct db_sql sql = {
+		.text = "INSERT INTO delivery (n, id, account, webhook, state, attempt, due_ms,"
+			" created_ms, result, json)"
+			" VALUES ($1, $2, $3, $4, 'waiting', 0, $5, $6, '', $7) ON CONFLICT DO "
+			"NOTHING"};
+	struct add_call *call = arg;
+	int r = store_take_numbers(db, "delivery", call->n, &call->first);
 
-	for (size_t i = 0; r >= 0 && i < call->n; i++) {
-		const struct store_delivery *d = &call->deliveries[i];
-
-		n = db_run(db, &sql, NULL, NULL, db_int(first + (int64_t)i), db_text(d->id),
-			db_text(d->account), db_text(d->webhook), db_int(d->due_ms),
-			db_int(d->created_ms), db_text(d->json));
-		if (n < 0)
-			return (int)n;
-		added += n;
-	}
-	return r < 0 ? r : (int)added;
+	if (r < 0)
+		return r;
+	return (int)db_run_many(db, &sql,
+		&(struct db_many){
+			.n_values = 7, .n_rows = call->n, .fill = fill_delivery, .arg = call});
 }
 
 int store_delivery_add(
@@ -43,13 +51,14 @@ int store_delivery_add(
 		return err_set(
 			err, -EINVAL, "%zu deliveries at once: at most %d", n, STORE_BATCH_MAX);
 	for (size_t i = 0; i < n; i++) {
-		int r = STORE_CHECK_NAMES(
-			err, deliveries[i].id, deliveries[i].account, deliveries[i].webhook);
+		int r = store_check_account(deliveries[i].account, err);
 
+		if (r == 0)
+			r = STORE_CHECK_NAMES(err, deliveries[i].id, deliveries[i].webhook);
 		if (r < 0)
 			return r;
 	}
-	return n ? store_append(store, add_deliveries, &call, err) : 0;
+	return n ? store_append(store, add_deliveries, &call, n, err) : 0;
 }
 
 #define DELIVERY_COLUMNS   "n, id, account, webhook, state, result, json, attempt, due_ms, created_ms"
@@ -165,8 +174,9 @@ int store_delivery_again(
 	struct store *store, const char *account, const char *id, int64_t due_ms, struct err *err)
 {
 	struct page_call call = {.account = account, .id = id, .due_ms = due_ms};
+	int r = store_check_account(account, err);
 
-	return store_change(store, deliver_again, &call, err);
+	return r < 0 ? r : store_change(store, deliver_again, &call, err);
 }
 
 static int on_delivery(const struct db_value *row, void *arg)
@@ -197,7 +207,9 @@ int store_delivery_page(struct store *store, const struct store_delivery *behind
 		.limit = limit,
 		.fn = fn,
 		.arg = arg};
-	int r = store_check_limit(limit, STORE_PAGE_MAX, err);
+	int r = store_check_account(behind->account, err);
 
+	if (r == 0)
+		r = store_check_limit(limit, STORE_PAGE_MAX, err);
 	return r < 0 ? r : store_read(store, read_page, &call, err);
 }

@@ -7,55 +7,64 @@
 struct add_call {
 	const struct store_event *events;
 	size_t n;
+	int64_t first; /* number of the first one */
 };
 
-static int64_t add_lifecycle(struct db *db, const struct store_event *e, int64_t n)
+static void fill_lifecycle(struct db_value *values, size_t i, void *arg)
+{
+	const struct add_call *call = arg;
+	const struct store_event *e = &call->events[i];
+
+	values[0] = db_int(call->first + (int64_t)i);
+	values[1] = db_text(e->sandbox);
+	values[2] = db_int(e->seq);
+	values[3] = db_int(e->at_ms);
+	values[4] = db_text(e->kind);
+	values[5] = db_text(e->json);
+}
+
+static int add_lifecycles(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
 		.text = "INSERT INTO lifecycle (n, sandbox, seq, account, at_ms, kind, json)"
 			" SELECT $1, id, $3, account, $4, $5, $6 FROM sandbox WHERE id = $2"
 			" ON CONFLICT DO NOTHING"};
-
-	return db_run(db, &sql, NULL, NULL, db_int(n), db_text(e->sandbox), db_int(e->seq),
-		db_int(e->at_ms), db_text(e->kind), db_text(e->json));
-}
-
-static int64_t add_audit(struct db *db, const struct store_event *e, int64_t n)
-{
-	static const struct db_sql sql = {
-		.text = "INSERT INTO audit (n, journal, account, at_ms, kind, json)"
-			" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"};
-
-	return db_run(db, &sql, NULL, NULL, db_int(n), db_int(e->seq), db_text(e->account),
-		db_int(e->at_ms), db_text(e->kind), db_text(e->json));
-}
-
-typedef int64_t (*add_fn)(struct db *db, const struct store_event *e, int64_t n);
-
-static int add_all(struct db *db, const struct add_call *call, const char *counter, add_fn add)
-{
-	int64_t first = 0, n = 0, added;
-	int r = store_take_numbers(db, counter, call->n, &first);
+	struct add_call *call = arg;
+	int r = store_take_numbers(db, "lifecycle", call->n, &call->first);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < call->n; i++) {
-		added = add(db, &call->events[i], first + (int64_t)i);
-		if (added < 0)
-			return (int)added;
-		n += added;
-	}
-	return (int)n;
+	return (int)db_run_many(db, &sql,
+		&(struct db_many){
+			.n_values = 6, .n_rows = call->n, .fill = fill_lifecycle, .arg = call});
 }
 
-static int add_lifecycles(struct db *db, void *arg)
+static void fill_audit(struct db_value *values, size_t i, void *arg)
 {
-	return add_all(db, arg, "lifecycle", add_lifecycle);
+	const struct add_call *call = arg;
+	const struct store_event *e = &call->events[i];
+
+	values[0] = db_int(call->first + (int64_t)i);
+	values[1] = db_int(e->seq);
+	values[2] = db_text(e->account);
+	values[3] = db_int(e->at_ms);
+	values[4] = db_text(e->kind);
+	values[5] = db_text(e->json);
 }
 
 static int add_audits(struct db *db, void *arg)
 {
-	return add_all(db, arg, "audit", add_audit);
+	static const struct db_sql sql = {
+		.text = "INSERT INTO audit (n, journal, account, at_ms, kind, json)"
+			" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"};
+	struct add_call *call = arg;
+	int r = store_take_numbers(db, "audit", call->n, &call->first);
+
+	if (r < 0)
+		return r;
+	return (int)db_run_many(db, &sql,
+		&(struct db_many){
+			.n_values = 6, .n_rows = call->n, .fill = fill_audit, .arg = call});
 }
 
 static int add_events(struct store *store, db_work_fn work, const struct store_event *events,
@@ -72,7 +81,7 @@ static int add_events(struct store *store, db_work_fn work, const struct store_e
 		if (r < 0)
 			return r;
 	}
-	return n ? store_append(store, work, &call, err) : 0;
+	return n ? store_append(store, work, &call, n, err) : 0;
 }
 
 int store_lifecycle_add(
@@ -134,8 +143,10 @@ static int page(struct store *store, const struct store_query *query, const stru
 	store_event_fn fn, void *arg, struct err *err)
 {
 	struct page_call call = {.query = query, .sql = sql, .fn = fn, .arg = arg};
-	int r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
+	int r = store_check_account(query->account, err);
 
+	if (r == 0)
+		r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
 	if (r < 0)
 		return r;
 	if (query->q)

@@ -74,6 +74,11 @@ void store_fresh_arrived(struct store_fresh *fresh, const struct store_log_row *
 	(void)pthread_mutex_unlock(&fresh->lock);
 }
 
+void store_fresh_give_up(struct store_fresh *fresh, const char *sandbox, int64_t seq)
+{
+	store_fresh_arrived(fresh, &(struct store_log_row){.sandbox = sandbox, .seq = seq}, 1);
+}
+
 static bool is_one_missing(const struct store_fresh *fresh, const char *sandbox, uintptr_t ticket)
 {
 	size_t len = sandbox ? strlen(sandbox) : 0;
@@ -95,12 +100,13 @@ int store_fresh_wait(struct store_fresh *fresh, const char *sandbox)
 	uintptr_t ticket;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_S;
 	(void)pthread_mutex_lock(&fresh->lock);
 	ticket = fresh->last_ticket;
 	while (r == 0 && is_one_missing(fresh, sandbox, ticket))
-		r = pthread_cond_timedwait(&fresh->has_arrived, &fresh->lock, &until);
+		r = pthread_cond_clockwait(
+			&fresh->has_arrived, &fresh->lock, CLOCK_MONOTONIC, &until);
 	(void)pthread_mutex_unlock(&fresh->lock);
 	return -r;
 }
@@ -108,4 +114,9 @@ int store_fresh_wait(struct store_fresh *fresh, const char *sandbox)
 int store_log_answered(struct store *store, const char *sandbox, int64_t seq)
 {
 	return store_fresh_expect(store->fresh, sandbox, seq);
+}
+
+void store_log_given_up(struct store *store, const char *sandbox, int64_t seq)
+{
+	store_fresh_give_up(store->fresh, sandbox, seq);
 }

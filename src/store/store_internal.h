@@ -8,6 +8,8 @@
 #include "store/db.h"
 #include "store/store.h"
 
+_Static_assert(STORE_BATCH_MAX <= DB_MANY_MAX, "a call's rows are one run of a statement");
+
 struct store_pool;
 struct store_writer;
 struct store_fresh;
@@ -29,8 +31,8 @@ struct store {
 
 /* Nothing is written. Not tried again once a row was told. */
 int store_read(struct store *store, db_work_fn work, void *arg, struct err *err);
-/* Adds rows: shares its commit with others. Must do no harm when it is done twice. */
-int store_append(struct store *store, db_work_fn work, void *arg, struct err *err);
+/* Adds n_rows rows: shares its commit with others. Must do no harm when it is done twice. */
+int store_append(struct store *store, db_work_fn work, void *arg, size_t n_rows, struct err *err);
 /* Changes few rows. */
 int store_change(struct store *store, db_work_fn work, void *arg, struct err *err);
 
@@ -49,13 +51,15 @@ void store_pool_give(struct store_pool *pool, struct db *db);
 int store_writer_new(const struct db_driver *driver, const char *place, struct store_writer **ret,
 	struct err *err);
 void store_writer_free(struct store_writer *writer);
-int store_writer_do(struct store_writer *writer, db_work_fn work, void *arg, struct err *err);
+int store_writer_do(
+	struct store_writer *writer, db_work_fn work, void *arg, size_t n_rows, struct err *err);
 
 /* Rows that were answered and are not there yet. */
 struct store_fresh *store_fresh_new(void);
 void store_fresh_free(struct store_fresh *fresh);
 int store_fresh_expect(struct store_fresh *fresh, const char *sandbox, int64_t seq);
 void store_fresh_arrived(struct store_fresh *fresh, const struct store_log_row *rows, size_t n);
+void store_fresh_give_up(struct store_fresh *fresh, const char *sandbox, int64_t seq);
 /* sandbox NULL: all. -ETIMEDOUT */
 int store_fresh_wait(struct store_fresh *fresh, const char *sandbox);
 
@@ -68,6 +72,8 @@ int store_take_numbers(struct db *db, const char *counter, size_t n, int64_t *re
 int store_check_limit(int limit, int max, struct err *err);
 /* Ids and names, of at most STORE_NAME_MAX bytes; NULL is none. */
 int store_check_names(struct err *err, const char *const *names, size_t n);
+/* Refuses none and an empty one, which is nobody's id: without it a query would be of no account, or of all. */
+int store_check_account(const char *account, struct err *err);
 #define STORE_CHECK_NAMES(err, ...) \
 	store_check_names((err), (const char *const[]){__VA_ARGS__}, \
 		sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))

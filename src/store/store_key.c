@@ -46,8 +46,10 @@ static int check_role(const char *role, struct err *err)
 
 int store_key_add(struct store *store, const struct store_key *key, struct err *err)
 {
-	int r = STORE_CHECK_NAMES(err, key->id, key->account, key->hash, key->prefix, key->name);
+	int r = store_check_account(key->account, err);
 
+	if (r == 0)
+		r = STORE_CHECK_NAMES(err, key->id, key->hash, key->prefix, key->name);
 	if (r == 0)
 		r = check_role(key->role, err);
 	return r < 0 ? r : store_change(store, add_key, (void *)key, err);
@@ -114,26 +116,32 @@ int store_key_list(struct store *store, const char *account, const char *after_i
 {
 	struct key_call call = {
 		.account = account, .id = after_id, .limit = limit, .fn = fn, .arg = arg};
-	int r = store_check_limit(limit, STORE_PAGE_MAX, err);
+	int r = store_check_account(account, err);
 
+	if (r == 0)
+		r = store_check_limit(limit, STORE_PAGE_MAX, err);
 	return r < 0 ? r : store_read(store, list_keys, &call, err);
 }
 
 static int touch_key(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
-		.text = "UPDATE api_key SET used_ms = $2 WHERE id = $1 AND used_ms < $2"};
+		.text = "UPDATE api_key SET used_ms = $3"
+			" WHERE account = $1 AND id = $2 AND used_ms < $3"};
 	struct key_call *call = arg;
-	int64_t n = db_run(db, &sql, NULL, NULL, db_text(call->id), db_int(call->at_ms));
+	int64_t n = db_run(db, &sql, NULL, NULL, db_text(call->account), db_text(call->id),
+		db_int(call->at_ms));
 
 	return n < 0 ? (int)n : 0;
 }
 
-int store_key_touch(struct store *store, const char *id, int64_t used_ms, struct err *err)
+int store_key_touch(
+	struct store *store, const char *account, const char *id, int64_t used_ms, struct err *err)
 {
-	struct key_call call = {.id = id, .at_ms = used_ms};
+	struct key_call call = {.account = account, .id = id, .at_ms = used_ms};
+	int r = store_check_account(account, err);
 
-	return store_change(store, touch_key, &call, err);
+	return r < 0 ? r : store_change(store, touch_key, &call, err);
 }
 
 static int revoke_key(struct db *db, void *arg)
@@ -157,10 +165,12 @@ int store_key_revoke(
 	struct store *store, const char *account, const char *id, int64_t at_ms, struct err *err)
 {
 	struct key_call call = {.account = account, .id = id, .at_ms = at_ms};
-	int r;
+	int r = store_check_account(account, err);
 
-	if (at_ms <= 0)
-		return err_set(err, -EINVAL, "a key is revoked at a time after 1970");
+	if (r == 0 && at_ms <= 0)
+		r = err_set(err, -EINVAL, "a key is revoked at a time after 1970");
+	if (r < 0)
+		return r;
 	r = store_change(store, revoke_key, &call, err);
 	if (r == 0)
 		store_listener_tell(store->listener, id);

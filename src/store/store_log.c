@@ -10,44 +10,48 @@
 struct add_call {
 	const struct store_log_row *rows;
 	size_t n;
+	int64_t first; /* number of the first row */
+	struct str search;
 };
 
+static void fill_row(struct db_value *values, size_t i, void *arg)
+{
+	struct add_call *call = arg;
+	const struct store_log_row *row = &call->rows[i];
+
+	str_reset(&call->search);
+	search_fold(&call->search, row->search, STORE_SEARCH_MAX);
+	values[0] = db_int(call->first + (int64_t)i);
+	values[1] = db_text(row->sandbox);
+	values[2] = db_int(row->seq);
+	values[3] = db_int(row->id);
+	values[4] = db_text(row->exec);
+	values[5] = db_text(row->source);
+	values[6] = db_text(row->operation);
+	values[7] = db_int_or_null(row->has_exit_code, row->exit_code);
+	values[8] = db_int(row->output_truncated);
+	values[9] = db_int(row->at_ms);
+	values[10] = db_int(row->duration_ms);
+	values[11] = (struct db_value){.is_text = true, .text = str_slice(&call->search)};
+	values[12] = db_text(row->json);
+}
+
 /* A row's account is its sandbox's; a sandbox that is not known, or not any more, has no row. */
-static int64_t add_row(
-	struct db *db, const struct store_log_row *row, int64_t n, struct str *search)
+static int add_rows(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
 		.text = "INSERT INTO log (n, sandbox, seq, id, account, exec, source, operation,"
 			" exit_code, output_truncated, at_ms, duration_ms, search, json)"
 			" SELECT $1, id, $3, $4, account, $5, $6, $7, $8, $9, $10, $11, $12, $13"
 			" FROM sandbox WHERE id = $2 ON CONFLICT DO NOTHING"};
-
-	str_reset(search);
-	str_reserve(search, 1);
-	search_fold(search, slice_of(row->search), STORE_SEARCH_MAX);
-	return db_run(db, &sql, NULL, NULL, db_int(n), db_text(row->sandbox), db_int(row->seq),
-		db_int(row->id), db_text(row->exec), db_text(row->source), db_text(row->operation),
-		db_int_or_null(row->has_exit_code, row->exit_code), db_int(row->output_truncated),
-		db_int(row->at_ms), db_int(row->duration_ms),
-		(struct db_value){.is_text = true, .text = str_slice(search)}, db_text(row->json));
-}
-
-static int add_rows(struct db *db, void *arg)
-{
-	const struct add_call *call = arg;
-	scoped_str struct str search = {0};
-	int64_t first = 0, n = 0, added;
-	int r = store_take_numbers(db, "log", call->n, &first);
+	struct add_call *call = arg;
+	int r = store_take_numbers(db, "log", call->n, &call->first);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < call->n; i++) {
-		added = add_row(db, &call->rows[i], first + (int64_t)i, &search);
-		if (added < 0)
-			return (int)added;
-		n += added;
-	}
-	return (int)n;
+	return (int)db_run_many(db, &sql,
+		&(struct db_many){
+			.n_values = 13, .n_rows = call->n, .fill = fill_row, .arg = call});
 }
 
 static int check_rows(const struct store_log_row *rows, size_t n, struct err *err)
@@ -71,16 +75,24 @@ int store_log_add(struct store *store, const struct store_log_row *rows, size_t 
 
 	if (r < 0 || n == 0)
 		return r;
-	r = store_append(store, add_rows, &call, err);
+	r = store_append(store, add_rows, &call, n, err);
+	str_done(&call.search);
 	if (r >= 0)
 		store_fresh_arrived(store->fresh, rows, n);
 	return r;
 }
 
+enum search_by {
+	BY_NOTHING,
+	BY_SCAN, /* too short for an index */
+	BY_INDEX,
+};
+
 struct page_call {
 	const struct store_query *query;
 	const char *sandbox, *exec; /* of one row */
 	const char *account;
+	enum search_by by;
 	struct slice pattern;
 	const struct db_sql *sql;
 	store_log_fn fn;
@@ -141,12 +153,6 @@ static int on_row(const struct db_value *row, void *arg)
 		.postgres = FROM_LOG of IN_TIME LIKE_Q order("l.n") \
 	}
 
-enum search_by {
-	BY_NOTHING,
-	BY_SCAN, /* too short for an index */
-	BY_INDEX,
-};
-
 static const struct db_sql pages[3][2][2] = {
 	[BY_NOTHING] = {{PLAIN(OF_ACCOUNT, LOG_UP), PLAIN(OF_ACCOUNT, LOG_DOWN)},
 		{PLAIN(OF_SANDBOX, LOG_UP), PLAIN(OF_SANDBOX, LOG_DOWN)}},
@@ -161,6 +167,12 @@ static int64_t start_of(const struct store_query *q)
 	return q->is_newest_first && !q->cursor ? INT64_MAX : q->cursor;
 }
 
+/* What is found by the index of the search comes in no order: a few rows are sorted, many are read in order instead. */
+static int may_sort(struct db *db)
+{
+	return db->driver->is_shared ? db->driver->script(db, "SET LOCAL enable_sort = on") : 0;
+}
+
 static int read_page(struct db *db, void *arg)
 {
 	struct page_call *call = arg;
@@ -169,7 +181,10 @@ static int read_page(struct db *db, void *arg)
 		db_int(q->from_ms), db_int(q->to_ms ? q->to_ms : INT64_MAX), db_int(start_of(q)),
 		db_int(q->limit), {.is_text = true, .text = call->pattern}};
 	size_t n = sizeof(values) / sizeof(values[0]) - (call->pattern.p ? 0 : 1);
+	int r = call->by == BY_INDEX ? may_sort(db) : 0;
 
+	if (r < 0)
+		return r;
 	return (int)db_run_values(db, call->sql, values, n, on_row, call);
 }
 
@@ -180,16 +195,14 @@ static enum search_by make_pattern(const struct store *store, const char *q, str
 
 	if (!q || !*q)
 		return BY_NOTHING;
-	search_fold(&folded, slice_of(q), STORE_NAME_MAX);
-	if (search_len(str_slice(&folded)) < GRAM) {
-		search_add_like(out, str_slice(&folded));
-		return BY_SCAN;
-	}
-	if (store->driver == &db_sqlite)
+	search_fold(&folded, slice_of(q), (size_t)STORE_NAME_MAX * 3);
+	if (store->driver == &db_sqlite && search_len(str_slice(&folded)) >= GRAM) {
 		search_add_phrase(out, str_slice(&folded));
-	else
-		search_add_like(out, str_slice(&folded));
-	return BY_INDEX;
+		return BY_INDEX;
+	}
+	search_add_like(out, str_slice(&folded));
+	return store->driver->is_shared && search_word_len(str_slice(&folded)) >= GRAM ? BY_INDEX
+	                                                                               : BY_SCAN;
 }
 
 int store_log_page(struct store *store, const struct store_query *query, store_log_fn fn, void *arg,
@@ -198,14 +211,16 @@ int store_log_page(struct store *store, const struct store_query *query, store_l
 	struct page_call call = {.query = query, .fn = fn, .arg = arg};
 	scoped_str struct str pattern = {0};
 	bool is_of_sandbox = query->sandbox && *query->sandbox;
-	int r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
+	int r = store_check_account(query->account, err);
 
+	if (r == 0)
+		r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
 	if (r == 0)
 		r = STORE_CHECK_NAMES(err, query->q);
 	if (r < 0)
 		return r;
-	call.sql = &pages[make_pattern(store, query->q, &pattern)][is_of_sandbox]
-	                 [query->is_newest_first];
+	call.by = make_pattern(store, query->q, &pattern);
+	call.sql = &pages[call.by][is_of_sandbox][query->is_newest_first];
 	call.pattern = str_slice(&pattern);
 	r = store_fresh_wait(store->fresh, is_of_sandbox ? query->sandbox : NULL);
 	if (r < 0)
@@ -233,8 +248,11 @@ int store_log_get(struct store *store, const char *account, const char *sandbox,
 {
 	struct page_call call = {
 		.account = account, .sandbox = sandbox, .exec = exec, .fn = fn, .arg = arg};
-	int r = store_fresh_wait(store->fresh, sandbox);
+	int r = store_check_account(account, err);
 
+	if (r < 0)
+		return r;
+	r = store_fresh_wait(store->fresh, sandbox);
 	if (r < 0)
 		return err_set(err, r,
 			"the log is behind: rows of commands that have ended are still to come");

@@ -5,12 +5,19 @@
 struct metric_call {
 	const struct store_metric *metrics; /* to add */
 	size_t n;
-	const char *sandbox;
-	int64_t after_ms, to_ms;
-	int limit;
+	const struct store_metric_query *query;
 	store_metric_fn fn;
 	void *arg;
 };
+
+static void fill_metric(struct db_value *values, size_t i, void *arg)
+{
+	const struct metric_call *call = arg;
+
+	values[0] = db_text(call->metrics[i].sandbox);
+	values[1] = db_int(call->metrics[i].at_ms);
+	values[2] = db_text(call->metrics[i].json);
+}
 
 static int add_metrics(struct db *db, void *arg)
 {
@@ -18,18 +25,10 @@ static int add_metrics(struct db *db, void *arg)
 		.text = "INSERT INTO metric (sandbox, at_ms, json)"
 			" SELECT id, $2, $3 FROM sandbox WHERE id = $1 ON CONFLICT DO NOTHING"};
 	const struct metric_call *call = arg;
-	int64_t n, added = 0;
 
-	for (size_t i = 0; i < call->n; i++) {
-		const struct store_metric *m = &call->metrics[i];
-
-		n = db_run(db, &sql, NULL, NULL, db_text(m->sandbox), db_int(m->at_ms),
-			db_text(m->json));
-		if (n < 0)
-			return (int)n;
-		added += n;
-	}
-	return (int)added;
+	return (int)db_run_many(db, &sql,
+		&(struct db_many){
+			.n_values = 3, .n_rows = call->n, .fill = fill_metric, .arg = arg});
 }
 
 int store_metric_add(
@@ -39,40 +38,44 @@ int store_metric_add(
 
 	if (n > STORE_BATCH_MAX)
 		return err_set(err, -EINVAL, "%zu samples at once: at most %d", n, STORE_BATCH_MAX);
-	return n ? store_append(store, add_metrics, &call, err) : 0;
+	for (size_t i = 0; i < n; i++) {
+		int r = STORE_CHECK_NAMES(err, metrics[i].sandbox);
+
+		if (r < 0)
+			return r;
+	}
+	return n ? store_append(store, add_metrics, &call, n, err) : 0;
 }
 
 static int on_metric(const struct db_value *row, void *arg)
 {
 	const struct metric_call *call = arg;
 	struct store_metric metric = {
-		.sandbox = call->sandbox, .at_ms = row[0].i, .json = row[1].text.p};
+		.sandbox = call->query->sandbox, .at_ms = row[0].i, .json = row[1].text.p};
 
 	return call->fn(&metric, call->arg);
 }
 
 static int read_page(struct db *db, void *arg)
 {
-	static const struct db_sql sql = {.text = "SELECT at_ms, json FROM metric"
-						  " WHERE sandbox = $1 AND at_ms > $2 AND at_ms <= "
-						  "$3 ORDER BY at_ms LIMIT $4"};
+	static const struct db_sql sql = {
+		.text = "SELECT at_ms, json FROM metric WHERE sandbox = $2"
+			" AND EXISTS (SELECT 1 FROM sandbox WHERE id = $2 AND account = $1)"
+			" AND at_ms > $3 AND at_ms <= $4 ORDER BY at_ms LIMIT $5"};
 	struct metric_call *call = arg;
+	const struct store_metric_query *q = call->query;
 
-	return (int)db_run(db, &sql, on_metric, call, db_text(call->sandbox),
-		db_int(call->after_ms), db_int(call->to_ms ? call->to_ms : INT64_MAX),
-		db_int(call->limit));
+	return (int)db_run(db, &sql, on_metric, call, db_text(q->account), db_text(q->sandbox),
+		db_int(q->after_ms), db_int(q->to_ms ? q->to_ms : INT64_MAX), db_int(q->limit));
 }
 
-int store_metric_page(struct store *store, const struct store_metric *behind, int64_t to_ms,
-	int limit, store_metric_fn fn, void *arg, struct err *err)
+int store_metric_page(struct store *store, const struct store_metric_query *query,
+	store_metric_fn fn, void *arg, struct err *err)
 {
-	struct metric_call call = {.sandbox = behind->sandbox,
-		.after_ms = behind->at_ms,
-		.to_ms = to_ms,
-		.limit = limit,
-		.fn = fn,
-		.arg = arg};
-	int r = store_check_limit(limit, STORE_PAGE_MAX, err);
+	struct metric_call call = {.query = query, .fn = fn, .arg = arg};
+	int r = store_check_account(query->account, err);
 
+	if (r == 0)
+		r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
 	return r < 0 ? r : store_read(store, read_page, &call, err);
 }

@@ -13,7 +13,9 @@ struct object_call {
 
 static int check_object(const struct store_object *o, struct err *err)
 {
-	return STORE_CHECK_NAMES(err, o->account, o->kind, o->sandbox, o->name);
+	int r = store_check_account(o->account, err);
+
+	return r < 0 ? r : STORE_CHECK_NAMES(err, o->kind, o->sandbox, o->name);
 }
 
 /* Of a sandbox only where that is the account's; a forgotten one gets no objects any more. */
@@ -78,8 +80,9 @@ int store_object_get(struct store *store, const struct store_object *which, stor
 	void *arg, struct err *err)
 {
 	struct object_call call = {.object = which, .fn = fn, .arg = arg};
+	int r = check_object(which, err);
 
-	return store_read(store, get_object, &call, err);
+	return r < 0 ? r : store_read(store, get_object, &call, err);
 }
 
 static int remove_object(struct db *db, void *arg)
@@ -99,8 +102,9 @@ static int remove_object(struct db *db, void *arg)
 int store_object_remove(struct store *store, const struct store_object *which, struct err *err)
 {
 	struct object_call call = {.object = which};
+	int r = check_object(which, err);
 
-	return store_change(store, remove_object, &call, err);
+	return r < 0 ? r : store_change(store, remove_object, &call, err);
 }
 
 static int list_objects(struct db *db, void *arg)
@@ -117,7 +121,10 @@ int store_object_list(struct store *store, const struct store_object *which, int
 	store_object_fn fn, void *arg, struct err *err)
 {
 	struct object_call call = {.object = which, .limit = limit, .fn = fn, .arg = arg};
-	int r = store_check_limit(limit, STORE_PAGE_MAX, err);
+	int r = check_object(which, err);
+
+	if (r == 0)
+		r = store_check_limit(limit, STORE_PAGE_MAX, err);
 
 	return r < 0 ? r : store_read(store, list_objects, &call, err);
 }

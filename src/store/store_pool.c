@@ -51,11 +51,11 @@ static int take_place(struct store_pool *pool, struct db **ret_db)
 	struct timespec until;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_S;
 	(void)pthread_mutex_lock(&pool->lock);
 	while (pool->n_out == pool->max && r == 0)
-		r = pthread_cond_timedwait(&pool->is_given, &pool->lock, &until);
+		r = pthread_cond_clockwait(&pool->is_given, &pool->lock, CLOCK_MONOTONIC, &until);
 	if (pool->n_out < pool->max) {
 		r = 0;
 		pool->n_out++;

@@ -54,12 +54,19 @@ static int begin(struct db *db, void *arg)
 	return 0;
 }
 
+static int check_request(const struct store_request *q, struct err *err)
+{
+	int r = store_check_account(q->account, err);
+
+	return r < 0 ? r : STORE_CHECK_NAMES(err, q->name, q->request_hash);
+}
+
 int store_request_begin(struct store *store, const struct store_request *request,
 	store_request_fn fn, void *arg, struct err *err)
 {
 	struct request_call call = {.request = request, .rows = {.n_columns = REQUEST_N_COLUMNS}};
 	const struct db_value *row;
-	int r = STORE_CHECK_NAMES(err, request->account, request->name, request->request_hash);
+	int r = check_request(request, err);
 
 	if (r == 0)
 		r = store_change(store, begin, &call, err);
@@ -101,9 +108,11 @@ static int finish(struct db *db, void *arg)
 
 int store_request_finish(struct store *store, const struct store_request *request, struct err *err)
 {
-	if (request->status <= 0)
-		return err_set(err, -EINVAL, "an answer has a status");
-	return store_change(store, finish, (void *)request, err);
+	int r = check_request(request, err);
+
+	if (r == 0 && request->status <= 0)
+		r = err_set(err, -EINVAL, "an answer has a status");
+	return r < 0 ? r : store_change(store, finish, (void *)request, err);
 }
 
 static int drop(struct db *db, void *arg)
@@ -118,5 +127,7 @@ static int drop(struct db *db, void *arg)
 
 int store_request_drop(struct store *store, const struct store_request *request, struct err *err)
 {
-	return store_change(store, drop, (void *)request, err);
+	int r = check_request(request, err);
+
+	return r < 0 ? r : store_change(store, drop, (void *)request, err);
 }

@@ -131,11 +131,20 @@ static int make_labels(const struct store_sandbox *s, struct str *out, struct er
 	return 0;
 }
 
+static int check_sandbox(const struct store_sandbox *s, struct err *err)
+{
+	if (!s->id || !*s->id)
+		return err_set(err, -EINVAL, "a sandbox has an id");
+	return STORE_CHECK_NAMES(err, s->id, s->name, s->state);
+}
+
 int store_sandbox_put(struct store *store, const struct store_sandbox *s, struct err *err)
 {
 	struct sandbox_call call = {.sandbox = s};
-	int r = STORE_CHECK_NAMES(err, s->id, s->account, s->name, s->state);
+	int r = store_check_account(s->account, err);
 
+	if (r == 0)
+		r = check_sandbox(s, err);
 	if (r == 0)
 		r = make_labels(s, &call.labels, err);
 	if (r == 0)
@@ -160,8 +169,9 @@ int store_sandbox_get(struct store *store, const char *account, const char *id, 
 	void *arg, struct err *err)
 {
 	struct sandbox_call call = {.account = account, .id = id, .fn = fn, .arg = arg};
+	int r = store_check_account(account, err);
 
-	return store_read(store, get_sandbox, &call, err);
+	return r < 0 ? r : store_read(store, get_sandbox, &call, err);
 }
 
 static int list_sandboxes(struct db *db, void *arg)
@@ -184,8 +194,10 @@ int store_sandbox_list(struct store *store, const struct store_sandbox_query *qu
 	store_sandbox_fn fn, void *arg, struct err *err)
 {
 	struct sandbox_call call = {.query = query, .fn = fn, .arg = arg};
-	int r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
+	int r = store_check_account(query->account, err);
 
+	if (r == 0)
+		r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
 	return r < 0 ? r : store_read(store, list_sandboxes, &call, err);
 }
 
@@ -203,7 +215,10 @@ int64_t store_sandbox_count(
 	struct store *store, const char *account, const char *state, struct err *err)
 {
 	struct sandbox_call call = {.account = account, .text = state};
-	int r = store_read(store, count_sandboxes, &call, err);
+	int r = store_check_account(account, err);
+
+	if (r == 0)
+		r = store_read(store, count_sandboxes, &call, err);
 
 	return r < 0 ? r : call.ms;
 }
@@ -227,6 +242,14 @@ int store_sandbox_ended(struct store *store, int64_t before_ms, int limit, store
 	return r < 0 ? r : store_read(store, list_ended, &call, err);
 }
 
+/* A record of a million rows takes longer than any other statement may. */
+static int take_time(struct db *db)
+{
+	return db->driver->is_shared
+	               ? db->driver->script(db, "SET LOCAL statement_timeout = '15min'")
+	               : 0;
+}
+
 static int forget_sandbox(struct db *db, void *arg)
 {
 	static const struct db_sql bury = {
@@ -234,18 +257,23 @@ static int forget_sandbox(struct db *db, void *arg)
 			" SELECT id, account, $3, $4 FROM sandbox WHERE id = $1 AND account = $2"
 			" ON CONFLICT DO NOTHING"};
 	/* Rows of other tables go with it; objects may be of no sandbox, so nothing ties them to one. */
-	static const struct db_sql drop = {.text = "DELETE FROM sandbox WHERE id = $1"};
-	static const struct db_sql drop_objects = {.text = "DELETE FROM object WHERE sandbox = $1"};
+	static const struct db_sql drop = {
+		.text = "DELETE FROM sandbox WHERE id = $1 AND account = $2"};
+	static const struct db_sql drop_objects = {
+		.text = "DELETE FROM object WHERE sandbox = $1 AND account = $2"};
 	struct sandbox_call *call = arg;
-	int64_t n = db_run(db, &bury, NULL, NULL, db_text(call->id), db_text(call->account),
-		db_text(call->text), db_int(call->ms));
+	int64_t n = take_time(db);
 
+	if (n == 0)
+		n = db_run(db, &bury, NULL, NULL, db_text(call->id), db_text(call->account),
+			db_text(call->text), db_int(call->ms));
 	if (n == 0)
 		return err_set(db->err, -ENOENT, "there is no such sandbox");
 	if (n > 0)
-		n = db_run(db, &drop, NULL, NULL, db_text(call->id));
+		n = db_run(db, &drop, NULL, NULL, db_text(call->id), db_text(call->account));
 	if (n >= 0)
-		n = db_run(db, &drop_objects, NULL, NULL, db_text(call->id));
+		n = db_run(
+			db, &drop_objects, NULL, NULL, db_text(call->id), db_text(call->account));
 	return n < 0 ? (int)n : 0;
 }
 
@@ -253,9 +281,9 @@ int store_sandbox_forget(struct store *store, const char *account, const char *i
 	const char *reason, int64_t at_ms, struct err *err)
 {
 	struct sandbox_call call = {.account = account, .id = id, .text = reason, .ms = at_ms};
-	int r = STORE_CHECK_NAMES(err, id, reason);
+	int r = store_check_account(account, err);
 
-	if (r == 0 && !*id)
-		return err_set(err, -EINVAL, "a sandbox has an id");
+	if (r == 0)
+		r = STORE_CHECK_NAMES(err, id, reason);
 	return r < 0 ? r : store_change(store, forget_sandbox, &call, err);
 }

@@ -12,11 +12,13 @@
 #include "util/mem.h"
 
 #define BATCH_MAX 256
+#define ROWS_MAX  2000 /* of a batch: other replicas wait for its numbers, at most 5 s */
 
 struct job {
 	db_work_fn work;
 	void *arg;
 	struct err *err;
+	size_t n_rows;
 	int64_t deadline_ns; /* of trying again */
 	int r;
 	sem_t is_done;
@@ -90,20 +92,51 @@ static bool run_together(struct store_writer *w, struct job *first)
 	return db_commit(w->db) == 0;
 }
 
+/* Where the server cannot be reached, who has waited long enough is told so by the try of the one before: a connection
+ * that nobody answers takes seconds to find out. */
+static void run_one_by_one(struct store_writer *w, struct job *first)
+{
+	const struct job *before = NULL;
+
+	for (struct job *job = first; job; before = job, job = job->next) {
+		if (before && before->r == -ECONNREFUSED && clock_mono_ns() > job->deadline_ns) {
+			job->r = before->r;
+			if (job->err && before->err)
+				*job->err = *before->err;
+		} else {
+			run_alone(w, job);
+		}
+	}
+}
+
 static void run_batch(struct store_writer *w, struct job *first)
 {
 	struct job *next;
 
 	if (!first->next || !run_together(w, first))
-		for (struct job *job = first; job; job = job->next)
-			run_alone(w, job);
+		run_one_by_one(w, first);
 	for (struct job *job = first; job; job = next) {
 		next = job->next; /* the job is its caller's again */
 		(void)sem_post(&job->is_done);
 	}
 }
 
-/* What waits, cut off behind BATCH_MAX; NULL at the end. */
+/* The last one of those that make a batch. */
+static struct job *last_of_batch(struct job *first)
+{
+	struct job *job = first;
+	size_t n_rows = first->n_rows;
+
+	for (int n = 1; job->next && n < BATCH_MAX; n++) {
+		n_rows += job->next->n_rows;
+		if (n_rows > ROWS_MAX)
+			break;
+		job = job->next;
+	}
+	return job;
+}
+
+/* What waits, cut off behind BATCH_MAX and ROWS_MAX; NULL at the end. */
 static struct job *next_batch(struct store_writer *w)
 {
 	struct job *first, *job;
@@ -111,10 +144,9 @@ static struct job *next_batch(struct store_writer *w)
 	(void)pthread_mutex_lock(&w->lock);
 	while (!w->first && !w->is_ending)
 		(void)pthread_cond_wait(&w->is_asked, &w->lock);
-	first = job = w->first;
-	for (int n = 1; job && job->next && n < BATCH_MAX; n++)
-		job = job->next;
-	if (job) {
+	first = w->first;
+	if (first) {
+		job = last_of_batch(first);
 		w->first = job->next;
 		job->next = NULL;
 	}
@@ -172,9 +204,14 @@ void store_writer_free(struct store_writer *w)
 	free(w);
 }
 
-int store_writer_do(struct store_writer *w, db_work_fn work, void *arg, struct err *err)
+int store_writer_do(
+	struct store_writer *w, db_work_fn work, void *arg, size_t n_rows, struct err *err)
 {
-	struct job job = {.work = work, .arg = arg, .err = err, .deadline_ns = store_deadline()};
+	struct job job = {.work = work,
+		.arg = arg,
+		.n_rows = n_rows,
+		.err = err,
+		.deadline_ns = store_deadline()};
 
 	(void)sem_init(&job.is_done, 0, 0);
 	(void)pthread_mutex_lock(&w->lock);

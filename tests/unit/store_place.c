@@ -3,16 +3,31 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define POSTGRES_BIN "/usr/lib/postgresql/15/bin/"
-#define START_MS     30000
+#define POSTGRES_BINS "/usr/lib/postgresql/[1-9]*/bin"
+#define START_MS      30000
+#define END_TRIES     300 /* of REST_MS: a server that is ending still writes */
+#define REST_MS       100
 
 struct place place;
+
+/* A program of PostgreSQL's, of the newest version that is installed; false where there is none. */
+static bool find_program(const char *name, char path[128])
+{
+	glob_t found = {0};
+	bool is_there = glob(POSTGRES_BINS, 0, NULL, &found) == 0;
+
+	if (is_there)
+		(void)snprintf(path, 128, "%s/%s", found.gl_pathv[found.gl_pathc - 1], name);
+	globfree(&found);
+	return is_there && access(path, X_OK) == 0;
+}
 
 static void become_nobody_special(void)
 {
@@ -25,7 +40,8 @@ static void become_nobody_special(void)
 		_exit(127);
 }
 
-/* PostgreSQL refuses root. Its output goes to a file in the folder. */
+/* PostgreSQL refuses root. Its output goes to a file in the folder. A kill -9 of the test's group must not reach it: it
+ * would leave shared memory behind, which a fast shutdown does not. */
 static pid_t place_spawn(const char *const *argv)
 {
 	pid_t pid = fork();
@@ -33,6 +49,7 @@ static pid_t place_spawn(const char *const *argv)
 	if (pid != 0)
 		return pid;
 	become_nobody_special();
+	(void)setsid();
 	(void)prctl(PR_SET_PDEATHSIG, SIGINT); /* a fast shutdown, where the test dies */
 	if (chdir(place.dir) < 0 || !freopen("output", "a", stdout) || dup2(1, 2) < 0)
 		_exit(127);
@@ -56,12 +73,15 @@ static bool place_answers(void)
 
 int place_start_server(void)
 {
-	const char *const argv[] = {POSTGRES_BIN "postgres", "-D", "data", "-k", place.dir, "-c",
+	char program[128];
+	const char *const argv[] = {program, "-D", "data", "-k", place.dir, "-c",
 		"listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c",
 		"max_connections=60", NULL};
 	int64_t until = clock_mono_ns() + START_MS * CLOCK_NS_PER_MS;
 	int status;
 
+	if (!find_program("postgres", program))
+		return -1;
 	place.server = place_spawn(argv);
 	while (!place_answers()) {
 		if (waitpid(place.server, &status, WNOHANG) == place.server ||
@@ -83,8 +103,9 @@ void place_stop_server(int signal)
 
 static int place_make_server(void)
 {
-	const char *const initdb[] = {POSTGRES_BIN "initdb", "-D", "data", "--no-sync", "-A",
-		"trust", "-U", "cloche", "-E", "UTF8", "--locale=C.UTF-8", NULL};
+	char program[128];
+	const char *const initdb[] = {program, "-D", "data", "--no-sync", "-A", "trust", "-U",
+		"cloche", "-E", "UTF8", "--locale=C.UTF-8", NULL};
 	const struct passwd *who = getpwnam("postgres");
 	int status = 0;
 	pid_t pid;
@@ -94,6 +115,8 @@ static int place_make_server(void)
 		return -1;
 	(void)snprintf(
 		place.where, sizeof(place.where), "postgres://cloche@/postgres?host=%s", place.dir);
+	if (!find_program("initdb", program))
+		return -1;
 	pid = place_spawn(initdb);
 	if (waitpid(pid, &status, 0) != pid || status != 0)
 		return -1;
@@ -105,11 +128,40 @@ static int place_remove_one(const char *path, const struct stat *st, int kind, s
 	return remove(path);
 }
 
+static void place_remove(void)
+{
+	(void)nftw(place.dir, place_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 void place_end(void)
 {
 	place_stop_server(SIGINT);
 	if (*place.dir)
-		(void)nftw(place.dir, place_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+		place_remove();
+}
+
+/* Outlives a test that is killed, out of reach of what is sent to its terminal or its group, and removes the folder when
+ * the last process of the test is gone. The server ends by itself then: see place_spawn(). */
+static void place_guard(void)
+{
+	int pipes[2], null;
+	char c;
+
+	if (pipe2(pipes, O_CLOEXEC) < 0 || fork() != 0)
+		return; /* the test keeps its end of the pipe until it ends */
+	(void)setsid();
+	(void)close(pipes[1]);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3; fd++)
+		(void)dup2(
+			null, fd); /* whoever reads the test's output waits for all that hold it */
+	while (read(pipes[0], &c, 1) < 0)
+		continue;
+	for (int i = 0; i < END_TRIES && access(place.dir, F_OK) == 0; i++) {
+		place_remove();
+		(void)usleep(REST_MS * 1000);
+	}
+	_exit(0);
 }
 
 static void place_show_output(void)
@@ -127,11 +179,13 @@ static void place_show_output(void)
 
 void place_begin(int argc, char **argv)
 {
+	char program[128];
+
 	(void)snprintf(place.dir, sizeof(place.dir), "/tmp/cloche-store-XXXXXX");
 	place.is_postgres = argc > 1 && strcmp(argv[1], "postgres") == 0;
-	if (place.is_postgres && access(POSTGRES_BIN "postgres", X_OK) < 0) {
+	if (place.is_postgres && !find_program("postgres", program)) {
 		(void)fprintf(
-			stderr, "skipped: PostgreSQL 15 is not installed (package postgresql)\n");
+			stderr, "skipped: PostgreSQL is not installed (package postgresql)\n");
 		exit(77);
 	}
 	if (place.is_postgres && !db_postgres.listen) {
@@ -140,6 +194,7 @@ void place_begin(int argc, char **argv)
 	}
 	if (!mkdtemp(place.dir))
 		exit(1);
+	place_guard();
 	if (place.is_postgres && place_make_server() < 0) {
 		place_show_output();
 		place_end();
@@ -251,7 +306,7 @@ int main(int argc, char **argv)
 	int n_failed;
 
 	place_begin(argc, argv);
-	n_failed = contract_run() + opening_run() + racing_run();
+	n_failed = contract_run() + log_run() + hostile_run() + opening_run() + racing_run();
 	place_end();
 	return n_failed ? 1 : 0;
 }

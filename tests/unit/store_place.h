@@ -20,6 +20,14 @@
 #include "store/db.h"
 #include "store/store.h"
 #include "util/clock.h"
+#include "util/str.h"
+
+/* What was told to a row function that adds to a str, since the last time. */
+#define assert_told(out, text) \
+	do { \
+		assert_string_equal((out)->p ? (out)->p : "", text); \
+		str_done(out); \
+	} while (0)
 
 struct place {
 	bool is_postgres;
@@ -38,7 +46,8 @@ extern struct place place;
 			fail_msg("%s: %lld %s", #call, (long long)r_, e_->msg); \
 	} while (0)
 
-/* To be called first, with the argument "sqlite" or "postgres". Ends the program where it cannot be. */
+/* To be called first, with the argument "sqlite" or "postgres". Ends the program where it cannot be. However the program
+ * ends, the server ends and the folder goes. */
 void place_begin(int argc, char **argv);
 void place_end(void);
 
@@ -58,6 +67,8 @@ void place_people(struct store *store);
 
 /* The parts; how many tests failed. */
 int contract_run(void);
+int log_run(void);
+int hostile_run(void);
 int opening_run(void);
 int racing_run(void);
 

@@ -27,12 +27,6 @@ static int on_sandbox(const struct store_sandbox *s, void *arg)
 	return 0;
 }
 
-static int on_log(const struct store_log_row *r, void *arg)
-{
-	str_printf(arg, "%s/%lld %s\n", r->sandbox, (long long)r->seq, r->json);
-	return 0;
-}
-
 static int on_event(const struct store_event *e, void *arg)
 {
 	str_printf(arg, "%s %s %lld %lld %s %s\n", e->account, e->sandbox, (long long)e->seq,
@@ -65,13 +59,6 @@ static int on_metric(const struct store_metric *m, void *arg)
 	str_printf(arg, "%lld %s\n", (long long)m->at_ms, m->json);
 	return 0;
 }
-
-/* What was told since the last time. */
-#define assert_told(out, text) \
-	do { \
-		assert_string_equal((out)->p ? (out)->p : "", text); \
-		str_done(out); \
-	} while (0)
 
 static void test_accounts(void **state)
 {
@@ -125,8 +112,9 @@ static void test_keys(void **state)
 
 	assert_int_equal(store_key_find(store, "h2", on_key, &out, &err), 0);
 	assert_told(&out, "K2 a p second auditor 3 50 0 0 -\n");
-	assert_int_equal(store_key_touch(store, "K2", 70, &err), 0);
-	assert_int_equal(store_key_touch(store, "K2", 60, &err), 0); /* comes late */
+	assert_int_equal(store_key_touch(store, "a", "K2", 70, &err), 0);
+	assert_int_equal(store_key_touch(store, "a", "K2", 60, &err), 0); /* comes late */
+	assert_int_equal(store_key_touch(store, "b", "K2", 90, &err), 0); /* not theirs */
 	assert_int_equal(store_key_revoke(store, "b", "K2", 99, &err), -ENOENT);
 	assert_int_equal(store_key_revoke(store, "a", "K2", 99, &err), 0);
 	assert_int_equal(store_key_revoke(store, "a", "K2", 100, &err), -ENOENT);
@@ -202,212 +190,6 @@ static void test_sandboxes(void **state)
 	assert_int_equal(store_sandbox_ended(store, 400, 10, on_sandbox, &out, &err), 0);
 	assert_int_equal(store_sandbox_ended(store, 401, 10, on_sandbox, &out, &err), 1);
 	str_done(&out);
-}
-
-static const struct store_log_row rows[] = {
-	{.sandbox = "sb-a",
-		.seq = 3,
-		.id = 1,
-		.exec = "ex1",
-		.source = "agent",
-		.operation = "exec",
-		.has_exit_code = true,
-		.exit_code = 4,
-		.at_ms = 1000,
-		.duration_ms = 5,
-		.search = "git PUSH origin \"main\"",
-		.json = "{\"id\":1}"},
-	{.sandbox = "sb-a",
-		.seq = 7,
-		.id = 2,
-		.exec = "ex2",
-		.source = "agent",
-		.operation = "exec",
-		.output_truncated = true,
-		.at_ms = 2000,
-		.search = "rm -rf 100%_done\\now",
-		.json = "{\"id\":2}"},
-	{.sandbox = "sb-b",
-		.seq = 7,
-		.id = 1,
-		.exec = "ex3",
-		.source = "agent",
-		.operation = "view",
-		.at_ms = 1500,
-		.search = "/etc/\xc3\xa9t\xc3\xa9",
-		.json = "{\"id\":1}"},
-	{.sandbox = "sb-gone",
-		.seq = 1,
-		.id = 1,
-		.exec = "ex4",
-		.source = "agent",
-		.operation = "ls",
-		.at_ms = 1,
-		.search = "",
-		.json = "{}"},
-	{.sandbox = "sb-a",
-		.seq = 9,
-		.id = 3,
-		.exec = "ex5",
-		.source = "human_takeover",
-		.operation = "exec",
-		.at_ms = 3000,
-		.search = "bad \xff byte",
-		.json = "{\"id\":3}"},
-};
-
-static void test_log(void **state)
-{
-	struct store *store = *state;
-	struct str out = {0};
-	struct err err = {0};
-	struct store_query q = {.account = "a", .sandbox = "sb-a", .limit = 2};
-
-	place_people(store);
-	assert_int_equal(
-		store_log_add(store, rows, 5, &err), 4); /* not that of an unknown sandbox */
-	assert_int_equal(store_log_add(store, rows, 5, &err), 0);
-	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 2);
-	assert_told(&out, "sb-a/3 {\"id\":1}\nsb-a/7 {\"id\":2}\n");
-	q.is_newest_first = true;
-	q.sandbox = NULL;
-	q.limit = 1000;
-	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 3);
-	assert_told(&out, "sb-a/9 {\"id\":3}\nsb-a/7 {\"id\":2}\nsb-a/3 {\"id\":1}\n");
-	q.from_ms = 2000;
-	q.to_ms = 3000;
-	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 1);
-	assert_told(&out, "sb-a/7 {\"id\":2}\n");
-	q = (struct store_query){.account = "a", .sandbox = "sb-b", .limit = 10};
-	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 0);
-	q.limit = 1001;
-	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), -EINVAL);
-	assert_int_equal(store_log_get(store, "a", "sb-a", "ex2", on_log, &out, &err), 0);
-	assert_told(&out, "sb-a/7 {\"id\":2}\n");
-	assert_int_equal(store_log_get(store, "b", "sb-a", "ex2", on_log, &out, &err), -ENOENT);
-}
-
-static int on_columns(const struct store_log_row *r, void *arg)
-{
-	str_printf(arg, "%lld %s %s %s %s %d %lld %d %lld %lld;", (long long)r->id, r->account,
-		r->exec, r->source, r->operation, r->has_exit_code, (long long)r->exit_code,
-		r->output_truncated, (long long)r->at_ms, (long long)r->duration_ms);
-	return 0;
-}
-
-static void test_log_columns(void **state)
-{
-	struct store *store = *state;
-	struct str out = {0};
-	struct err err = {0};
-	struct store_query q = {.account = "a", .limit = 2};
-
-	place_people(store);
-	assert_int_equal(store_log_add(store, rows, 2, &err), 2);
-	assert_int_equal(store_log_page(store, &q, on_columns, &out, &err), 2);
-	assert_told(&out, "1 a ex1 agent exec 1 4 0 1000 5;2 a ex2 agent exec 0 0 1 2000 0;");
-}
-
-/* What a search finds must not depend on the database. */
-static void test_log_search(void **state)
-{
-	static const struct {
-		const char *q;
-		int n;
-	} cases[] = {
-		{"push", 1},
-		{"PUSH", 1},
-		{"Git Push", 1},
-		{"t p", 1},
-		{"sh ori", 1},
-		{"pushorigin", 0},
-		{"\"main\"", 1},
-		{"\"", 1},
-		{"main\" OR \"rf", 0},
-		{"push OR rf", 0},
-		{"pu*", 0},
-		{"%", 1},
-		{"100%", 1},
-		{"100_", 0},
-		{"%_d", 1},
-		{"e\\n", 1},
-		{"\\", 1},
-		{"-rf", 1},
-		{"-", 1},
-		{"rm", 1},
-		{"r", 2},
-		{" ", 3},
-		{"bad \xef\xbf\xbd", 1},
-		{"bad \xff", 1},
-		{"zzz", 0},
-		{"'; DROP TABLE log; --", 0},
-		{"search:rm", 0},
-		{"\xc3\xa9t\xc3\xa9", 0},
-		{NULL, 3},
-		{"", 3},
-	};
-	struct store *store = *state;
-	struct str out = {0};
-	struct err err = {0};
-
-	place_people(store);
-	assert_int_equal(store_log_add(store, rows, 5, &err), 4);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) * 4; i++) {
-		struct store_query q = {.account = "a",
-			.q = cases[i / 4].q,
-			.limit = 10,
-			.sandbox = i % 2 ? "sb-a" : NULL,
-			.is_newest_first = i % 4 / 2};
-		int n = store_log_page(store, &q, on_log, &out, &err);
-
-		if (n != cases[i / 4].n)
-			fail_msg("'%s' found %d, not %d", q.q, n, cases[i / 4].n);
-	}
-	str_done(&out);
-	assert_int_equal(store_log_page(store,
-				 &(struct store_query){
-					 .account = "b", .q = "\xc3\xa9t\xc3\xa9", .limit = 10},
-				 on_log, &out, &err),
-		1);
-	assert_told(&out, "sb-b/7 {\"id\":1}\n");
-	/* The index forgets what the log forgets. */
-	assert_good(store_sandbox_forget(store, "a", "sb-a", "removed", 5, &err));
-	assert_int_equal(store_log_page(store,
-				 &(struct store_query){.account = "a", .q = "push", .limit = 10},
-				 on_log, &out, &err),
-		0);
-}
-
-/* Texts that cannot be kept are refused by both, in the same words; others come back as they were. */
-static void test_texts(void **state)
-{
-	struct store *store = *state;
-	struct str out = {0}, big = {0};
-	struct err err = {0};
-	char longer[STORE_NAME_MAX + 2];
-	struct store_object o = {.account = "a", .kind = "rules", .name = "n", .changed_ms = 1};
-
-	place_people(store);
-	o.json = "\xc3(";
-	assert_int_equal(store_object_put(store, &o, &err), -EINVAL);
-	assert_string_equal(err.msg, "a text is not UTF-8 or holds a NUL");
-	for (int i = 0; i <= STORE_JSON_MAX; i++)
-		str_putc(&big, 'x');
-	o.json = big.p;
-	assert_int_equal(store_object_put(store, &o, &err), -EINVAL);
-	big.p[STORE_JSON_MAX] = 0;
-	assert_int_equal(store_object_put(store, &o, &err), 0);
-	memset(longer, 'n', sizeof(longer));
-	longer[STORE_NAME_MAX + 1] = 0;
-	o.name = longer;
-	assert_int_equal(store_object_put(store, &o, &err), -EINVAL);
-	longer[STORE_NAME_MAX] = 0;
-	o.json = "'\"\\\t\n\x01 \xf0\x9f\xa7\xaa $1 ?1 %s";
-	assert_int_equal(store_object_put(store, &o, &err), 0);
-	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), 0);
-	assert_non_null(strstr(out.p, o.json));
-	str_done(&out);
-	str_done(&big);
 }
 
 static void test_events(void **state)
@@ -654,53 +436,24 @@ static void test_metrics(void **state)
 	place_people(store);
 	assert_int_equal(store_metric_add(store, m, 4, &err), 3);
 	assert_int_equal(store_metric_add(store, m, 1, &err), 0);
-	assert_int_equal(
-		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 10}, 0,
-			10, on_metric, &out, &err),
+	assert_int_equal(store_metric_page(store,
+				 &(struct store_metric_query){.account = "a",
+					 .sandbox = "sb-a",
+					 .after_ms = 10,
+					 .to_ms = 0,
+					 .limit = 10},
+				 on_metric, &out, &err),
 		2);
 	assert_told(&out, "20 {2}\n30 {3}\n");
-	assert_int_equal(
-		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 0}, 20,
-			10, on_metric, &out, &err),
+	assert_int_equal(store_metric_page(store,
+				 &(struct store_metric_query){.account = "a",
+					 .sandbox = "sb-a",
+					 .after_ms = 0,
+					 .to_ms = 20,
+					 .limit = 10},
+				 on_metric, &out, &err),
 		2);
 	assert_told(&out, "10 {1}\n20 {2}\n");
-}
-
-static void test_forget(void **state)
-{
-	struct store *store = *state;
-	struct str out = {0};
-	struct err err = {0};
-	struct store_sandbox again = {
-		.id = "sb-a", .account = "a", .name = "x", .state = "ended", .place = ""};
-	struct store_object o = {
-		.account = "a", .kind = "rules", .sandbox = "sb-a", .name = "r", .json = "{}"};
-	struct store_query q = {.account = "a", .sandbox = "sb-a", .limit = 10};
-
-	place_people(store);
-	assert_int_equal(store_log_add(store, rows, 5, &err), 4);
-	assert_int_equal(
-		store_metric_add(store, &(struct store_metric){"sb-a", "{}", 1}, 1, &err), 1);
-	assert_int_equal(store_object_put(store, &o, &err), 0);
-	assert_int_equal(store_sandbox_forget(store, "b", "sb-a", "aged out", 5, &err), -ENOENT);
-	assert_int_equal(store_sandbox_forget(store, "a", "sb-a", "aged out", 5, &err), 0);
-	assert_int_equal(store_sandbox_forget(store, "a", "sb-a", "aged out", 5, &err), -ENOENT);
-	/* All of it is gone and stays so, whatever is indexed again. */
-	assert_int_equal(store_sandbox_put(store, &again, &err), 0);
-	assert_int_equal(store_log_add(store, rows, 2, &err), 0);
-	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 0);
-	assert_int_equal(
-		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 0}, 0,
-			10, on_metric, &out, &err),
-		0);
-	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), -ENOENT);
-	assert_int_equal(store_sandbox_get(store, "a", "sb-a", on_sandbox, &out, &err), -ENOENT);
-	assert_int_equal(store_log_get(store, "b", "sb-b", "ex3", on_log, &out, &err), 0);
-	str_done(&out);
-	/* Until the tombstone itself is old. */
-	assert_int_equal(
-		store_expire(store, &(struct store_expiry){.tombstones_before_ms = 6}, &err), 1);
-	assert_int_equal(store_sandbox_put(store, &again, &err), 1);
 }
 
 static void test_expire(void **state)
@@ -737,9 +490,13 @@ static void test_expire(void **state)
 	assert_int_equal(store_expire(store, &e, &err), 0);
 	assert_int_equal(store_token_use(store, "t2", "sb-a", 5, on_key, &out, &err), 0);
 	str_done(&out);
-	assert_int_equal(
-		store_metric_page(store, &(struct store_metric){.sandbox = "sb-a", .at_ms = 0}, 0,
-			10, on_metric, &out, &err),
+	assert_int_equal(store_metric_page(store,
+				 &(struct store_metric_query){.account = "a",
+					 .sandbox = "sb-a",
+					 .after_ms = 0,
+					 .to_ms = 0,
+					 .limit = 10},
+				 on_metric, &out, &err),
 		1);
 	assert_told(&out, "20 {2}\n");
 }
@@ -752,10 +509,6 @@ int contract_run(void)
 		TEST(test_accounts),
 		TEST(test_keys),
 		TEST(test_sandboxes),
-		TEST(test_log),
-		TEST(test_log_columns),
-		TEST(test_log_search),
-		TEST(test_texts),
 		TEST(test_events),
 		TEST(test_objects),
 		TEST(test_deliveries),
@@ -763,7 +516,6 @@ int contract_run(void)
 		TEST(test_tokens),
 		TEST(test_rates),
 		TEST(test_metrics),
-		TEST(test_forget),
 		TEST(test_expire),
 	};
 

@@ -100,6 +100,55 @@ static void test_migrating_data(void **state)
 	assert_refused(-EPROTONOSUPPORT, "of version 2");
 }
 
+/* What a database of each version holds, in the words of that version: one for each step. */
+static const char *const fillings[] = {
+	"INSERT INTO account VALUES ('a', 'team-a', 1, 1, 1);"
+	"INSERT INTO api_key VALUES ('k-a', 'a', 'h-a', 'p', 'n', 'admin', 1, 1, 0, 0);"
+	"INSERT INTO sandbox VALUES ('sb-a', 1, 'a', 'n', 'ended', '/r', '{}', 1, 2);"
+	"INSERT INTO log VALUES (1, 'sb-a', 1, 1, 'a', 'ex1', 'agent', 'exec', 0, 0, 1, 1,"
+	" 'make test', '{}');"
+	"UPDATE counter SET last = 1 WHERE name IN ('log', 'sandbox');",
+};
+
+static int on_row(const struct store_log_row *row, void *arg)
+{
+	str_printf(arg, "%lld %s/%lld %s\n", (long long)row->n, row->sandbox, (long long)row->seq,
+		row->exec);
+	return 0;
+}
+
+/* From each version there was, with its data, to today's: what was there is there, and more can be added. */
+static void test_every_version(void **state)
+{
+	struct store_log_row row = {.sandbox = "sb-a",
+		.seq = 2,
+		.exec = "ex2",
+		.source = "agent",
+		.operation = "exec",
+		.search = {"make", 4},
+		.json = "{}"};
+	struct store_query q = {.account = "a", .q = "make", .limit = 10};
+	struct str out = {0};
+	struct err err = {0};
+
+	assert_int_equal(store_n_migrations, sizeof(fillings) / sizeof(fillings[0]));
+	for (size_t n = 1; n <= sizeof(fillings) / sizeof(fillings[0]); n++) {
+		struct store *store;
+		struct db *db;
+
+		place_empty();
+		db = open_db();
+		assert_good(store_migrate(db, store_migrations, n, &err));
+		assert_int_equal(db->driver->script(db, fillings[n - 1]), 0);
+		db_close(db);
+		store = place_open();
+		assert_int_equal(store_log_add(store, &row, 1, &err), 1);
+		assert_int_equal(store_log_page(store, &q, on_row, &out, &err), 2);
+		assert_told(&out, "1 sb-a/1 ex1\n2 sb-a/2 ex2\n");
+		store_close(store);
+	}
+}
+
 /* Replicas that start at once on an empty database. */
 static void test_starting_at_once(void **state)
 {
@@ -167,6 +216,22 @@ static void test_foreign_database(void **state)
 	assert_refused(-EUCLEAN, "is the database of another program: name another file");
 }
 
+static void test_encoding(void **state)
+{
+	struct store *store = NULL;
+	struct err err = {0};
+	char where[192];
+
+	if (!place.is_postgres)
+		skip();
+	script("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE "
+	       "template0");
+	(void)snprintf(where, sizeof(where), "postgres://cloche@/latin?host=%s", place.dir);
+	assert_int_equal(store_open(where, &store, &err), -EINVAL);
+	assert_string_equal(
+		err.msg, "the database is in LATIN1: make one with ENCODING 'UTF8', and name that");
+}
+
 static void test_mode(void **state)
 {
 	static const char *const ends[] = {"", "-wal", "-shm"};
@@ -231,9 +296,11 @@ int opening_run(void)
 		TEST(test_newer_version),
 		TEST(test_other_line),
 		TEST(test_migrating_data),
+		TEST(test_every_version),
 		TEST(test_starting_at_once),
 		TEST(test_no_database),
 		TEST(test_foreign_database),
+		TEST(test_encoding),
 		TEST(test_mode),
 		TEST(test_places),
 	};

@@ -234,7 +234,7 @@ static int add_row(struct store *store, int seq)
 		.source = "agent",
 		.operation = "exec",
 		.at_ms = 1000 + (seq % 3 == 0),
-		.search = "make test",
+		.search = slice_of("make test"),
 		.json = "{}"};
 
 	(void)snprintf(exec, sizeof(exec), "ex%d", seq);
@@ -339,7 +339,7 @@ static void add_until_killed(const struct worker *w)
 				.source = "agent",
 				.operation = "exec",
 				.at_ms = 1,
-				.search = "make",
+				.search = slice_of("make"),
 				.json = "{}"};
 		if (store_log_add(w->store, rows, BATCH, NULL) != BATCH)
 			_exit(3);
@@ -549,6 +549,10 @@ static void test_read_your_writes(void **state)
 	q.account = "b";
 	q.sandbox = "sb-b";
 	assert_int_equal(store_log_page(store, &q, on_seen, &seen, &err), 0);
+	store_log_given_up(store, "sb-a", 78);
+	q.account = "a";
+	q.sandbox = "sb-a";
+	assert_int_equal(store_log_page(store, &q, on_seen, &seen, &err), 1);
 	store_close(store);
 }
 
