@@ -13,7 +13,7 @@ import tempfile
 import time
 
 ROWS = int(os.environ.get('CLOCHE_BENCH_ROWS', '1000000'))
-POSTGRES = pathlib.Path('/usr/lib/postgresql/15/bin')
+POSTGRES = max(pathlib.Path('/usr/lib/postgresql').glob('[1-9]*/bin'), default=pathlib.Path('/nonexistent'))
 
 
 @contextlib.contextmanager
