@@ -99,6 +99,7 @@ static int64_t run_one_by_one(struct db *db, const struct db_sql *sql, const str
 		changed = db_many_row(db, many, i, values);
 		if (changed == 0)
 			changed = db->driver->run(db, sql, values, many->n_values, NULL, NULL);
+		many->ret_changed[i] = (int)changed;
 		n += changed;
 	}
 	return changed < 0 ? changed : n;

@@ -52,10 +52,12 @@ struct db {
 
 /* One statement for many rows. fill() sets the values of a row (0 to n_rows - 1), which are all of the same types, and
  * what they point to until it is called again; it may be called for a row more than once. */
+typedef void (*db_fill_fn)(struct db_value *values, size_t row, void *arg);
 struct db_many {
 	size_t n_values, n_rows; /* at most DB_VALUES_MAX, 1 to DB_MANY_MAX */
-	void (*fill)(struct db_value *values, size_t row, void *arg);
+	db_fill_fn fill;
 	void *arg;
+	int *ret_changed; /* of n_rows: how many each one changed */
 };
 
 struct db_driver {
@@ -84,8 +86,8 @@ extern const struct db_driver db_postgres; /* in a build without it, its open sa
  * -EINVAL (a text that is too long). */
 int64_t db_run_values(struct db *db, const struct db_sql *sql, const struct db_value *values,
 	size_t n_values, db_row_fn on_row, void *arg);
-/* The same for each row, of a statement that returns none; how many rows of the database were changed in all. After
- * an error all that is left is rolling back. */
+/* The same for each row, of a statement that returns none. How many rows of the database were changed in all; after an
+ * error all that is left is rolling back. */
 int64_t db_run_many(struct db *db, const struct db_sql *sql, const struct db_many *many);
 
 /* For drivers: the values of a row, ready to be bound; and what a row that was read says, in place. */

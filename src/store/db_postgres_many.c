@@ -28,13 +28,14 @@ static size_t send_rows(
 }
 
 /* Reads one result and the NULL behind it. The first failure counts; what the server left out because of it does not. */
-static void take_result(struct postgres *p, int64_t *n, int *r)
+static void take_result(struct postgres *p, int *ret_changed, int *r)
 {
 	PGresult *result = PQgetResult(p->conn);
 
+	*ret_changed = 0;
 	switch ((int)PQresultStatus(result)) {
 	case PGRES_COMMAND_OK:
-		*n += db_postgres_count(result);
+		*ret_changed = (int)db_postgres_count(result);
 		PQclear(result);
 		break;
 	case PGRES_PIPELINE_ABORTED:
@@ -68,8 +69,10 @@ static int64_t run_pipeline(
 
 	if (!p->db.is_lost && !PQpipelineSync(p->conn))
 		return db_postgres_fail(p, NULL);
-	for (size_t i = 0; i < n_sent && !p->db.is_lost; i++)
-		take_result(p, &n, taken ? &later : &taken);
+	for (size_t i = 0; i < n_sent && !p->db.is_lost; i++) {
+		take_result(p, &many->ret_changed[i], taken ? &later : &taken);
+		n += many->ret_changed[i];
+	}
 	if (p->db.is_lost)
 		return -ECONNRESET;
 	if (sent == 0)

@@ -232,22 +232,25 @@ static void close_handle(struct db *db)
 
 static int on_id(void *arg, int n, char **values, char **names)
 {
-	*(long *)arg = strtol(values[0], NULL, 10);
+	long *next = *(long **)arg;
+
+	*next = strtol(values[0], NULL, 10);
+	(*(long **)arg)++;
 	return 0;
 }
 
-/* Refuses the file of another program, which would else be filled with our tables. */
+/* Refuses the file of another program, which would else be filled with our tables. Both are read at one moment: another
+ * process of ours may just be making them. */
 static int check_application(struct sqlite *s)
 {
-	long id = 0, n_tables = 0;
-	int code = sqlite3_exec(s->handle, "PRAGMA application_id", on_id, &id, NULL);
+	long read[2] = {0}, *next = read;
+	int code = sqlite3_exec(s->handle,
+		"BEGIN; PRAGMA application_id; SELECT count(*) FROM sqlite_master; COMMIT", on_id,
+		&next, NULL);
 
-	if (code == SQLITE_OK)
-		code = sqlite3_exec(
-			s->handle, "SELECT count(*) FROM sqlite_master", on_id, &n_tables, NULL);
 	if (code != SQLITE_OK)
 		return fail(s, code);
-	if (n_tables && id != APPLICATION_ID)
+	if (read[1] && read[0] != APPLICATION_ID)
 		return err_set(s->db.err, -EUCLEAN,
 			"'%s' is the database of another program: name another file", s->place);
 	return 0;
@@ -273,6 +276,7 @@ static int set_up(struct sqlite *s, enum db_use use)
 		return r;
 	return script(&s->db,
 		"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+		"PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;"
 		"PRAGMA cell_size_check = ON; PRAGMA application_id = " TEXT(APPLICATION_ID));
 }
 

@@ -125,15 +125,15 @@ int store_read(struct store *store, db_work_fn work, void *arg, struct err *err)
 	return on_pool(store->readers, work, arg, err);
 }
 
-int store_append(struct store *store, db_work_fn work, void *arg, size_t n_rows, struct err *err)
+int store_append(struct store *store, const struct store_rows *rows, struct err *err)
 {
-	return store_writer_do(store->writer, work, arg, n_rows, err);
+	return store_writer_add(store->writer, rows, err);
 }
 
 int store_change(struct store *store, db_work_fn work, void *arg, struct err *err)
 {
 	if (!store->changers)
-		return store_writer_do(store->writer, work, arg, 1, err);
+		return store_writer_do(store->writer, work, arg, err);
 	return on_pool(store->changers, work, arg, err);
 }
 

@@ -5,47 +5,32 @@
 
 #include "store/store_internal.h"
 
-struct add_call {
-	const struct store_delivery *deliveries;
-	size_t n;
-	int64_t first; /* number of the first one */
-};
-
 static void fill_delivery(struct db_value *values, size_t i, void *arg)
 {
-	const struct add_call *call = arg;
-	const struct store_delivery *d = &call->deliveries[i];
+	const struct store_delivery *d = (const struct store_delivery *)arg + i;
 
-	values[0] = db_int(call->first + (int64_t)i);
-	values[1] = db_text(d->id);
-	values[2] = db_text(d->account);
-	values[3] = db_text(d->webhook);
-	values[4] = db_int(d->due_ms);
-	values[5] = db_int(d->created_ms);
-	values[6] = db_text(d->json);
-}
-
-static int add_deliveries(struct db *db, void *arg)
-{
-	static const struct db_sql sql = {
-		.text = "INSERT INTO delivery (n, id, account, webhook, state, attempt, due_ms,"
-			" created_ms, result, json)"
-			" VALUES ($1, $2, $3, $4, 'waiting', 0, $5, $6, '', $7) ON CONFLICT DO "
-			"NOTHING"};
-	struct add_call *call = arg;
-	int r = store_take_numbers(db, "delivery", call->n, &call->first);
-
-	if (r < 0)
-		return r;
-	return (int)db_run_many(db, &sql,
-		&(struct db_many){
-			.n_values = 7, .n_rows = call->n, .fill = fill_delivery, .arg = call});
+	values[0] = db_text(d->id);
+	values[1] = db_text(d->account);
+	values[2] = db_text(d->webhook);
+	values[3] = db_int(d->due_ms);
+	values[4] = db_int(d->created_ms);
+	values[5] = db_text(d->json);
 }
 
 int store_delivery_add(
 	struct store *store, const struct store_delivery *deliveries, size_t n, struct err *err)
 {
-	struct add_call call = {.deliveries = deliveries, .n = n};
+	static const struct db_sql sql = {
+		.text = "INSERT INTO delivery (n, id, account, webhook, state, attempt, due_ms,"
+			" created_ms, result, json)"
+			" VALUES ($1, $2, $3, $4, 'waiting', 0, $5, $6, '', $7)"
+			" ON CONFLICT DO NOTHING"};
+	struct store_rows rows = {.counter = "delivery",
+		.sql = &sql,
+		.n_values = 6,
+		.n_rows = n,
+		.fill = fill_delivery,
+		.arg = (void *)deliveries};
 
 	if (n > STORE_BATCH_MAX)
 		return err_set(
@@ -58,7 +43,7 @@ int store_delivery_add(
 		if (r < 0)
 			return r;
 	}
-	return n ? store_append(store, add_deliveries, &call, n, err) : 0;
+	return n ? store_append(store, &rows, err) : 0;
 }
 
 #define DELIVERY_COLUMNS   "n, id, account, webhook, state, result, json, attempt, due_ms, created_ms"

@@ -4,96 +4,78 @@
 
 #include "store/store_internal.h"
 
-struct add_call {
-	const struct store_event *events;
-	size_t n;
-	int64_t first; /* number of the first one */
-};
-
 static void fill_lifecycle(struct db_value *values, size_t i, void *arg)
 {
-	const struct add_call *call = arg;
-	const struct store_event *e = &call->events[i];
+	const struct store_event *e = (const struct store_event *)arg + i;
 
-	values[0] = db_int(call->first + (int64_t)i);
-	values[1] = db_text(e->sandbox);
-	values[2] = db_int(e->seq);
-	values[3] = db_int(e->at_ms);
-	values[4] = db_text(e->kind);
-	values[5] = db_text(e->json);
-}
-
-static int add_lifecycles(struct db *db, void *arg)
-{
-	static const struct db_sql sql = {
-		.text = "INSERT INTO lifecycle (n, sandbox, seq, account, at_ms, kind, json)"
-			" SELECT $1, id, $3, account, $4, $5, $6 FROM sandbox WHERE id = $2"
-			" ON CONFLICT DO NOTHING"};
-	struct add_call *call = arg;
-	int r = store_take_numbers(db, "lifecycle", call->n, &call->first);
-
-	if (r < 0)
-		return r;
-	return (int)db_run_many(db, &sql,
-		&(struct db_many){
-			.n_values = 6, .n_rows = call->n, .fill = fill_lifecycle, .arg = call});
+	values[0] = db_text(e->sandbox);
+	values[1] = db_int(e->seq);
+	values[2] = db_int(e->at_ms);
+	values[3] = db_text(e->kind);
+	values[4] = db_text(e->json);
 }
 
 static void fill_audit(struct db_value *values, size_t i, void *arg)
 {
-	const struct add_call *call = arg;
-	const struct store_event *e = &call->events[i];
+	const struct store_event *e = (const struct store_event *)arg + i;
 
-	values[0] = db_int(call->first + (int64_t)i);
-	values[1] = db_int(e->seq);
-	values[2] = db_text(e->account);
-	values[3] = db_int(e->at_ms);
-	values[4] = db_text(e->kind);
-	values[5] = db_text(e->json);
+	values[0] = db_int(e->seq);
+	values[1] = db_text(e->account);
+	values[2] = db_int(e->at_ms);
+	values[3] = db_text(e->kind);
+	values[4] = db_text(e->json);
 }
 
-static int add_audits(struct db *db, void *arg)
+static int add_events(struct store *store, const struct store_rows *rows, struct err *err)
 {
-	static const struct db_sql sql = {
-		.text = "INSERT INTO audit (n, journal, account, at_ms, kind, json)"
-			" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"};
-	struct add_call *call = arg;
-	int r = store_take_numbers(db, "audit", call->n, &call->first);
+	const struct store_event *events = rows->arg;
 
-	if (r < 0)
-		return r;
-	return (int)db_run_many(db, &sql,
-		&(struct db_many){
-			.n_values = 6, .n_rows = call->n, .fill = fill_audit, .arg = call});
-}
-
-static int add_events(struct store *store, db_work_fn work, const struct store_event *events,
-	size_t n, struct err *err)
-{
-	struct add_call call = {.events = events, .n = n};
-
-	if (n > STORE_BATCH_MAX)
-		return err_set(err, -EINVAL, "%zu events at once: at most %d", n, STORE_BATCH_MAX);
-	for (size_t i = 0; i < n; i++) {
+	if (rows->n_rows > STORE_BATCH_MAX)
+		return err_set(err, -EINVAL, "%zu events at once: at most %d", rows->n_rows,
+			STORE_BATCH_MAX);
+	for (size_t i = 0; i < rows->n_rows; i++) {
 		int r = STORE_CHECK_NAMES(
 			err, events[i].account, events[i].sandbox, events[i].kind);
 
 		if (r < 0)
 			return r;
 	}
-	return n ? store_append(store, work, &call, n, err) : 0;
+	return rows->n_rows ? store_append(store, rows, err) : 0;
 }
 
 int store_lifecycle_add(
 	struct store *store, const struct store_event *events, size_t n, struct err *err)
 {
-	return add_events(store, add_lifecycles, events, n, err);
+	static const struct db_sql sql = {
+		.text = "INSERT INTO lifecycle (n, sandbox, seq, account, at_ms, kind, json)"
+			" SELECT $1, id, $3, account, $4, $5, $6 FROM sandbox WHERE id = $2"
+			" ON CONFLICT DO NOTHING"};
+
+	return add_events(store,
+		&(struct store_rows){.counter = "lifecycle",
+			.sql = &sql,
+			.n_values = 5,
+			.n_rows = n,
+			.fill = fill_lifecycle,
+			.arg = (void *)events},
+		err);
 }
 
 int store_audit_add(
 	struct store *store, const struct store_event *events, size_t n, struct err *err)
 {
-	return add_events(store, add_audits, events, n, err);
+	static const struct db_sql sql = {
+		.text = "INSERT INTO audit (n, journal, account, at_ms, kind, json)"
+			" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"};
+
+	return add_events(store,
+		&(struct store_rows){.counter = "audit",
+			.sql = &sql,
+			.n_values = 5,
+			.n_rows = n,
+			.fill = fill_audit,
+			.arg = (void *)events},
+		err);
 }
 
 struct page_call {

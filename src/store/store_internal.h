@@ -31,8 +31,19 @@ struct store {
 
 /* Nothing is written. Not tried again once a row was told. */
 int store_read(struct store *store, db_work_fn work, void *arg, struct err *err);
-/* Adds n_rows rows: shares its commit with others. Must do no harm when it is done twice. */
-int store_append(struct store *store, db_work_fn work, void *arg, size_t n_rows, struct err *err);
+/* Rows of one table, with numbers of its own counter. */
+struct store_rows {
+	const char *counter; /* NULL: without numbers */
+	const struct db_sql *
+		sql; /* adds one and does no harm when done twice; $1 is its number, if there are any */
+	size_t n_values; /* of the statement, without the number */
+	size_t n_rows;   /* 1 to STORE_BATCH_MAX */
+	db_fill_fn fill; /* sets them */
+	void *arg;
+};
+/* Adds them all or none; how many were not there yet. Shares its commit with others, and its way to the server with
+ * those that add to the same table. */
+int store_append(struct store *store, const struct store_rows *rows, struct err *err);
 /* Changes few rows. */
 int store_change(struct store *store, db_work_fn work, void *arg, struct err *err);
 
@@ -51,8 +62,8 @@ void store_pool_give(struct store_pool *pool, struct db *db);
 int store_writer_new(const struct db_driver *driver, const char *place, struct store_writer **ret,
 	struct err *err);
 void store_writer_free(struct store_writer *writer);
-int store_writer_do(
-	struct store_writer *writer, db_work_fn work, void *arg, size_t n_rows, struct err *err);
+int store_writer_do(struct store_writer *writer, db_work_fn work, void *arg, struct err *err);
+int store_writer_add(struct store_writer *writer, const struct store_rows *rows, struct err *err);
 
 /* Rows that were answered and are not there yet. */
 struct store_fresh *store_fresh_new(void);

@@ -9,8 +9,6 @@
 
 struct add_call {
 	const struct store_log_row *rows;
-	size_t n;
-	int64_t first; /* number of the first row */
 	struct str search;
 };
 
@@ -21,38 +19,26 @@ static void fill_row(struct db_value *values, size_t i, void *arg)
 
 	str_reset(&call->search);
 	search_fold(&call->search, row->search, STORE_SEARCH_MAX);
-	values[0] = db_int(call->first + (int64_t)i);
-	values[1] = db_text(row->sandbox);
-	values[2] = db_int(row->seq);
-	values[3] = db_int(row->id);
-	values[4] = db_text(row->exec);
-	values[5] = db_text(row->source);
-	values[6] = db_text(row->operation);
-	values[7] = db_int_or_null(row->has_exit_code, row->exit_code);
-	values[8] = db_int(row->output_truncated);
-	values[9] = db_int(row->at_ms);
-	values[10] = db_int(row->duration_ms);
-	values[11] = (struct db_value){.is_text = true, .text = str_slice(&call->search)};
-	values[12] = db_text(row->json);
+	values[0] = db_text(row->sandbox);
+	values[1] = db_int(row->seq);
+	values[2] = db_int(row->id);
+	values[3] = db_text(row->exec);
+	values[4] = db_text(row->source);
+	values[5] = db_text(row->operation);
+	values[6] = db_int_or_null(row->has_exit_code, row->exit_code);
+	values[7] = db_int(row->output_truncated);
+	values[8] = db_int(row->at_ms);
+	values[9] = db_int(row->duration_ms);
+	values[10] = (struct db_value){.is_text = true, .text = str_slice(&call->search)};
+	values[11] = db_text(row->json);
 }
 
 /* A row's account is its sandbox's; a sandbox that is not known, or not any more, has no row. */
-static int add_rows(struct db *db, void *arg)
-{
-	static const struct db_sql sql = {
-		.text = "INSERT INTO log (n, sandbox, seq, id, account, exec, source, operation,"
-			" exit_code, output_truncated, at_ms, duration_ms, search, json)"
-			" SELECT $1, id, $3, $4, account, $5, $6, $7, $8, $9, $10, $11, $12, $13"
-			" FROM sandbox WHERE id = $2 ON CONFLICT DO NOTHING"};
-	struct add_call *call = arg;
-	int r = store_take_numbers(db, "log", call->n, &call->first);
-
-	if (r < 0)
-		return r;
-	return (int)db_run_many(db, &sql,
-		&(struct db_many){
-			.n_values = 13, .n_rows = call->n, .fill = fill_row, .arg = call});
-}
+static const struct db_sql add_sql = {
+	.text = "INSERT INTO log (n, sandbox, seq, id, account, exec, source, operation,"
+		" exit_code, output_truncated, at_ms, duration_ms, search, json)"
+		" SELECT $1, id, $3, $4, account, $5, $6, $7, $8, $9, $10, $11, $12, $13"
+		" FROM sandbox WHERE id = $2 ON CONFLICT DO NOTHING"};
 
 static int check_rows(const struct store_log_row *rows, size_t n, struct err *err)
 {
@@ -70,12 +56,18 @@ static int check_rows(const struct store_log_row *rows, size_t n, struct err *er
 
 int store_log_add(struct store *store, const struct store_log_row *rows, size_t n, struct err *err)
 {
-	struct add_call call = {.rows = rows, .n = n};
+	struct add_call call = {.rows = rows};
+	struct store_rows add = {.counter = "log",
+		.sql = &add_sql,
+		.n_values = 12,
+		.n_rows = n,
+		.fill = fill_row,
+		.arg = &call};
 	int r = check_rows(rows, n, err);
 
 	if (r < 0 || n == 0)
 		return r;
-	r = store_append(store, add_rows, &call, n, err);
+	r = store_append(store, &add, err);
 	str_done(&call.search);
 	if (r >= 0)
 		store_fresh_arrived(store->fresh, rows, n);
@@ -233,7 +225,7 @@ static int read_row(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
 		.text = FROM_LOG
-		" WHERE l.sandbox = $1 AND l.account = $2 AND l.exec = $3 ORDER BY l.n LIMIT 1"};
+		" WHERE l.sandbox = $1 AND l.account = $2 AND l.exec = $3 LIMIT 1"};
 	struct page_call *call = arg;
 	int64_t n = db_run(db, &sql, on_row, call, db_text(call->sandbox), db_text(call->account),
 		db_text(call->exec));

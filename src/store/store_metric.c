@@ -3,8 +3,6 @@
 #include "store/store_internal.h"
 
 struct metric_call {
-	const struct store_metric *metrics; /* to add */
-	size_t n;
 	const struct store_metric_query *query;
 	store_metric_fn fn;
 	void *arg;
@@ -12,29 +10,24 @@ struct metric_call {
 
 static void fill_metric(struct db_value *values, size_t i, void *arg)
 {
-	const struct metric_call *call = arg;
+	const struct store_metric *m = (const struct store_metric *)arg + i;
 
-	values[0] = db_text(call->metrics[i].sandbox);
-	values[1] = db_int(call->metrics[i].at_ms);
-	values[2] = db_text(call->metrics[i].json);
-}
-
-static int add_metrics(struct db *db, void *arg)
-{
-	static const struct db_sql sql = {
-		.text = "INSERT INTO metric (sandbox, at_ms, json)"
-			" SELECT id, $2, $3 FROM sandbox WHERE id = $1 ON CONFLICT DO NOTHING"};
-	const struct metric_call *call = arg;
-
-	return (int)db_run_many(db, &sql,
-		&(struct db_many){
-			.n_values = 3, .n_rows = call->n, .fill = fill_metric, .arg = arg});
+	values[0] = db_text(m->sandbox);
+	values[1] = db_int(m->at_ms);
+	values[2] = db_text(m->json);
 }
 
 int store_metric_add(
 	struct store *store, const struct store_metric *metrics, size_t n, struct err *err)
 {
-	struct metric_call call = {.metrics = metrics, .n = n};
+	static const struct db_sql sql = {
+		.text = "INSERT INTO metric (sandbox, at_ms, json)"
+			" SELECT id, $2, $3 FROM sandbox WHERE id = $1 ON CONFLICT DO NOTHING"};
+	struct store_rows rows = {.sql = &sql,
+		.n_values = 3,
+		.n_rows = n,
+		.fill = fill_metric,
+		.arg = (void *)metrics};
 
 	if (n > STORE_BATCH_MAX)
 		return err_set(err, -EINVAL, "%zu samples at once: at most %d", n, STORE_BATCH_MAX);
@@ -44,7 +37,7 @@ int store_metric_add(
 		if (r < 0)
 			return r;
 	}
-	return n ? store_append(store, add_metrics, &call, n, err) : 0;
+	return n ? store_append(store, &rows, err) : 0;
 }
 
 static int on_metric(const struct db_value *row, void *arg)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Group commit. Callers queue what they want done and wait; one thread takes all that waits, runs it in one
- * transaction and commits once, while the next ones gather. Where one of a batch fails, the batch is rolled back and
+ * transaction and commits once, while the next ones gather. Rows that callers one behind the other add to one table go
+ * to the database together. Where one of a batch fails, the batch is rolled back and
  * each is run in a transaction of its own, so that nobody pays for another's failure and nobody is told of a success
  * that was rolled back. The queue holds no more than there are threads that call. */
 #include <pthread.h>
@@ -17,8 +18,8 @@
 struct job {
 	db_work_fn work;
 	void *arg;
+	const struct store_rows *rows; /* to be added; else NULL, and the work is to be done */
 	struct err *err;
-	size_t n_rows;
 	int64_t deadline_ns; /* of trying again */
 	int r;
 	sem_t is_done;
@@ -46,25 +47,115 @@ static int need_db(struct store_writer *w, struct err *err)
 	return w->db ? 0 : w->driver->open(w->place, DB_WRITE, &w->db, err);
 }
 
+/* Jobs one behind the other that add to one table. */
+struct span {
+	struct job *first, *end; /* end is the one behind, or NULL */
+	size_t n_rows;
+	int64_t number; /* of the first row */
+	const struct job *at;
+	size_t at_row; /* first row of that job, in the span */
+};
+
+static struct span make_span(struct job *first)
+{
+	struct span span = {.first = first, .end = first->next, .n_rows = first->rows->n_rows};
+
+	while (span.end && span.end->rows && span.end->rows->sql == first->rows->sql &&
+		span.n_rows + span.end->rows->n_rows <= DB_MANY_MAX) {
+		span.n_rows += span.end->rows->n_rows;
+		span.end = span.end->next;
+	}
+	return span;
+}
+
+/* Rows are asked for in order, but for one that may be asked for again. */
+static void fill_row(struct db_value *values, size_t row, void *arg)
+{
+	struct span *span = arg;
+	const struct store_rows *rows;
+
+	if (!span->at || row < span->at_row) {
+		span->at = span->first;
+		span->at_row = 0;
+	}
+	while (row - span->at_row >= span->at->rows->n_rows) {
+		span->at_row += span->at->rows->n_rows;
+		span->at = span->at->next;
+	}
+	rows = span->at->rows;
+	if (rows->counter)
+		*values++ = db_int(span->number + (int64_t)row);
+	rows->fill(values, row - span->at_row, rows->arg);
+}
+
+/* Adds the rows of all its jobs, and tells each how many of its own were added. */
+static int add_span(struct db *db, void *arg)
+{
+	struct span *span = arg;
+	const struct store_rows *rows = span->first->rows;
+	int changed[DB_MANY_MAX] = {0}, *at = changed;
+	struct db_many many = {.n_values = rows->n_values + (rows->counter != NULL),
+		.n_rows = span->n_rows,
+		.fill = fill_row,
+		.arg = span,
+		.ret_changed = changed};
+	int64_t n = 0;
+
+	if (rows->counter)
+		n = store_take_numbers(db, rows->counter, span->n_rows, &span->number);
+	if (n == 0)
+		n = db_run_many(db, rows->sql, &many);
+	if (n < 0)
+		return (int)n;
+	for (struct job *job = span->first; job != span->end; job = job->next) {
+		job->r = 0;
+		for (size_t i = 0; i < job->rows->n_rows; i++)
+			job->r += *at++;
+	}
+	return (int)n;
+}
+
+static int run_job(struct db *db, void *arg)
+{
+	struct job *job = arg;
+	struct span span;
+
+	if (!job->rows)
+		return job->work(db, job->arg);
+	span = (struct span){.first = job, .end = job->next, .n_rows = job->rows->n_rows};
+	return add_span(db, &span);
+}
+
 static void run_alone(struct store_writer *w, struct job *job)
 {
 	do {
 		job->r = need_db(w, job->err);
 		if (job->r == 0)
-			job->r = db_transact(w->db, job->work, job->arg, job->err);
+			job->r = db_transact(w->db, run_job, job, job->err);
 	} while (store_may_retry(job->r, job->deadline_ns));
 }
 
 /* False: one of them spoilt it. */
 static bool run_jobs(struct db *db, struct job *first)
 {
-	for (struct job *job = first; job; job = job->next) {
+	struct job *job = first;
+
+	while (job) {
 		int64_t before = db->n_changed;
+		struct span span;
 
 		db->err = job->err;
+		if (job->rows) {
+			span = make_span(job);
+			if (add_span(db, &span) < 0)
+				return false;
+			job = span.end;
+			continue;
+		}
 		job->r = job->work(db, job->arg);
 		if (db->is_failed || (job->r < 0 && db->n_changed != before))
 			return false;
+		job = job->next;
 	}
 	return true;
 }
@@ -121,14 +212,19 @@ static void run_batch(struct store_writer *w, struct job *first)
 	}
 }
 
+static size_t rows_of(const struct job *job)
+{
+	return job->rows ? job->rows->n_rows : 1;
+}
+
 /* The last one of those that make a batch. */
 static struct job *last_of_batch(struct job *first)
 {
 	struct job *job = first;
-	size_t n_rows = first->n_rows;
+	size_t n_rows = rows_of(first);
 
 	for (int n = 1; job->next && n < BATCH_MAX; n++) {
-		n_rows += job->next->n_rows;
+		n_rows += rows_of(job->next);
 		if (n_rows > ROWS_MAX)
 			break;
 		job = job->next;
@@ -204,23 +300,31 @@ void store_writer_free(struct store_writer *w)
 	free(w);
 }
 
-int store_writer_do(
-	struct store_writer *w, db_work_fn work, void *arg, size_t n_rows, struct err *err)
+static int wait_for(struct store_writer *w, struct job *job)
 {
-	struct job job = {.work = work,
-		.arg = arg,
-		.n_rows = n_rows,
-		.err = err,
-		.deadline_ns = store_deadline()};
-
-	(void)sem_init(&job.is_done, 0, 0);
+	job->deadline_ns = store_deadline();
+	(void)sem_init(&job->is_done, 0, 0);
 	(void)pthread_mutex_lock(&w->lock);
-	*w->last = &job;
-	w->last = &job.next;
+	*w->last = job;
+	w->last = &job->next;
 	(void)pthread_cond_signal(&w->is_asked);
 	(void)pthread_mutex_unlock(&w->lock);
-	while (sem_wait(&job.is_done) < 0) /* a signal */
+	while (sem_wait(&job->is_done) < 0) /* a signal */
 		continue;
-	(void)sem_destroy(&job.is_done);
-	return job.r;
+	(void)sem_destroy(&job->is_done);
+	return job->r;
+}
+
+int store_writer_do(struct store_writer *w, db_work_fn work, void *arg, struct err *err)
+{
+	struct job job = {.work = work, .arg = arg, .err = err};
+
+	return wait_for(w, &job);
+}
+
+int store_writer_add(struct store_writer *w, const struct store_rows *rows, struct err *err)
+{
+	struct job job = {.rows = rows, .err = err};
+
+	return wait_for(w, &job);
 }

@@ -251,7 +251,12 @@ static void test_refused_row_in_batch(void **state)
 			"1)"};
 	static const struct db_sql count = {.text = "SELECT count(*) FROM api_key"};
 	size_t bad = 500;
-	struct db_many many = {.n_values = 2, .n_rows = 1000, .fill = fill_names, .arg = &bad};
+	int changed[1000];
+	struct db_many many = {.n_values = 2,
+		.n_rows = 1000,
+		.fill = fill_names,
+		.arg = &bad,
+		.ret_changed = changed};
 	struct err err = {0};
 	struct db *db = open_db();
 	int64_t n = 0;
@@ -265,6 +270,8 @@ static void test_refused_row_in_batch(void **state)
 	bad = 1000;
 	assert_good(db_begin(db, &err));
 	assert_int_equal(db_run_many(db, &add, &many), 1000);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(changed[i], 1);
 	assert_good(db_commit(db));
 	assert_good(db_begin(db, &err));
 	assert_int_equal(db_run_values(db, &count, NULL, 0, db_row_int, &n), 1);

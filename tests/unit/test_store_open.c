@@ -162,10 +162,13 @@ static void test_starting_at_once(void **state)
 		pids[i] = fork();
 		if (pids[i] == 0) {
 			struct store *store = NULL;
+			struct err err = {0};
 
 			(void)close(go[1]);
 			(void)!read(go[0], &c, 1);
-			status = store_open(place.where, &store, NULL);
+			status = store_open(place.where, &store, &err);
+			if (status < 0)
+				(void)fprintf(stderr, "%d: %s\n", status, err.msg);
 			store_close(store);
 			_exit(status == 0 ? 0 : 1);
 		}

@@ -81,6 +81,7 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX log_n ON log (n);
 CREATE INDEX log_sandbox_n ON log (sandbox, n);
 CREATE INDEX log_account_n ON log (account, n);
+CREATE INDEX log_exec ON log (sandbox, exec);
 
 CREATE TABLE lifecycle (
 	n BIGINT NOT NULL UNIQUE,
