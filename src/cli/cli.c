@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -53,6 +54,8 @@ static const struct option options[] = {
 	{"verbose", 'v', NULL, "say more", OPTION_ON, offsetof(struct cli, verbose)},
 	{"help", 'h', NULL, "print this text", OPTION_ON, offsetof(struct cli, help)},
 	{"version", 0, NULL, "print the version", OPTION_ON, offsetof(struct cli, version)},
+	{"actor", 0, "WHO", "for whom it is done, as ledger and record name it (root only)",
+		OPTION_TEXT, offsetof(struct cli, actor)},
 	{"server", 0, "URL", "the control plane", OPTION_LATER},
 	{"key", 0, "KEY", "the control plane", OPTION_LATER},
 	{NULL},
@@ -96,6 +99,9 @@ int cli_settle(struct cli *cli, struct err *err)
 	cli->run_dir = run && *run ? run : CLI_RUN_DEFAULT;
 	cli->uid = (uid_t)sudo_id("SUDO_UID", getuid());
 	cli->gid = (gid_t)sudo_id("SUDO_GID", getgid());
+	snprintf(cli->own_actor, sizeof(cli->own_actor), "uid:%u", (unsigned)cli->uid);
+	if (!cli->actor || geteuid() != 0)
+		cli->actor = cli->own_actor;
 	log_set_verbose(cli->verbose);
 	return 0;
 }

@@ -32,6 +32,8 @@ struct cli {
 	enum cli_color color;
 	uid_t uid; /* who asks: behind sudo the user, else the real one */
 	gid_t gid;
+	const char *actor; /* who it is for, as ledger and record name it: "uid:1000" */
+	char own_actor[24];
 };
 
 extern const struct option_group cli_global_groups[];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "cli/agent_profile.h"
+#include "cli/create_within.h"
 #include "cli/network_sets.h"
 #include "cli/secret_values.h"
 #include "spec/spec_parse.h"
@@ -201,6 +202,8 @@ const struct option create_options_other[] = {
 		OPTION_TEXT, offsetof(struct create_options, agent)},
 	{"pull", 0, NULL, "ask the registry for --image also where it was fetched before",
 		OPTION_ON, offsetof(struct create_options, image.pull)},
+	{"within", 0, "FILE", "refuse what of the host this file does not list (docs/server.md)",
+		OPTION_TEXT, offsetof(struct create_options, within)},
 	{"spec", 0, "FILE", "read the options from a JSON file; those named here win", OPTION_CALL,
 		.set = set_spec_file, .early = true},
 	{NULL},
@@ -237,7 +240,7 @@ static int resolve_early_mounts(struct create_options *o, struct err *err)
 			return err_set(err, -errno, "mount of '%s': %m", m->host);
 		free(m->host);
 		m->host = real;
-		m->internal = false;
+		m->internal = m->profile = false;
 	}
 	return 0;
 }
@@ -256,6 +259,8 @@ int create_options_shape(struct create_options *o, const struct cli *cli, struct
 
 	if (r == 0)
 		r = resolve_early_mounts(o, err);
+	if (r == 0 && o->within)
+		r = create_within_check(o->spec, o->within, err);
 	/* Once before much is unpacked, and once when all is known. */
 	if (r == 0 && o->spec->image)
 		r = spec_check(o->spec, cli->state_dir, cli->run_dir, err);

@@ -156,5 +156,5 @@ void exec_options_finish(struct exec_options *o, const struct cli *cli)
 	if (!exec->source)
 		exec->source = mem_dup("agent");
 	exec->via = mem_dup("cli");
-	exec->actor = mem_printf("uid:%u", cli->uid);
+	exec->actor = mem_dup(cli->actor);
 }

@@ -228,9 +228,11 @@ void pending_paths_free(struct pending_paths *paths, size_t n_roots)
 int pending_enter_act(
 	const struct cli *cli, const char *id, const char *act, const char *detail, struct err *err)
 {
-	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
-	struct ledger_line line = {
-		.act = act, .sandbox = id, .actor = actor, .detail = detail, .owner = cli->uid};
+	struct ledger_line line = {.act = act,
+		.sandbox = id,
+		.actor = cli->actor,
+		.detail = detail,
+		.owner = cli->uid};
 
 	return ledger_append(cli->state_dir, &line, err);
 }

@@ -97,10 +97,9 @@ int session_ask(struct session *session, const char *request, struct slice body,
 
 static void enter_ledger(const struct session *session, const struct spec *spec, const char *act)
 {
-	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)session->cli->uid);
 	struct ledger_line line = {.act = act,
 		.sandbox = session->id,
-		.actor = actor,
+		.actor = session->cli->actor,
 		.detail = spec->task,
 		.owner = spec->owner_uid};
 	struct err ignored;

@@ -39,6 +39,7 @@ const struct verb *const verb_table[] = {
 	&verb_discard,
 	&verb_doctor,
 	&verb_gc,
+	&verb_serve,
 	&verb_completion,
 	NULL,
 };
@@ -49,7 +50,6 @@ static const struct {
 } later[] = {
 	{"watch", "live rows; `cloche log --follow` and `cloche events --follow` are there"},
 	{"import", "portable records"},
-	{"serve", "the control plane"},
 	{"keys", "the control plane"},
 	{"accounts", "the control plane"},
 	{"audit", "the control plane"},

@@ -69,6 +69,7 @@ extern const struct verb verb_ps;
 extern const struct verb verb_resume;
 extern const struct verb verb_rm;
 extern const struct verb verb_run;
+extern const struct verb verb_serve;
 extern const struct verb verb_show;
 extern const struct verb verb_stats;
 extern const struct verb verb_stop;

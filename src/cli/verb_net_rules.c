@@ -112,7 +112,6 @@ static void write_sets(struct jsonw *j, const struct spec_network *net)
 
 static void write_request(const struct cli *cli, const struct net_rules_options *o, struct str *out)
 {
-	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
 	struct jsonw j = jsonw_to(out);
 
 	jsonw_object(&j);
@@ -125,7 +124,7 @@ static void write_request(const struct cli *cli, const struct net_rules_options 
 		jsonw_ktext(&j, "net", spec_net_name(o->net.net));
 	if (o->reset)
 		jsonw_kbool(&j, "reset", true);
-	jsonw_ktext(&j, "actor", actor);
+	jsonw_ktext(&j, "actor", cli->actor);
 	jsonw_object_end(&j);
 }
 

@@ -80,10 +80,12 @@ static int remove_changes(const struct cli *cli, const char *id, struct err *err
 static int enter_tombstone(
 	const struct cli *cli, const char *id, const char *act, const char *detail, struct err *err)
 {
-	scoped_mem char *actor = mem_printf("uid:%u", (unsigned)cli->uid);
 	char head[LEDGER_HEAD_SIZE] = "";
-	struct ledger_line line = {
-		.act = act, .sandbox = id, .actor = actor, .owner = cli->uid, .detail = detail};
+	struct ledger_line line = {.act = act,
+		.sandbox = id,
+		.actor = cli->actor,
+		.owner = cli->uid,
+		.detail = detail};
 
 	if (ledger_find_head(cli->state_dir, id, head, &line.seq, err) == 0)
 		line.head = head;

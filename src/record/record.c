@@ -135,6 +135,9 @@ int record_create(const struct record_config *config, struct record **ret_record
 	r = fill_folder(record, config->meta);
 	if (r == 0 && fchown(record->dirfd, record->uid, record->gid) < 0)
 		r = -errno;
+	if (r == 0 && record_internal_has_readers(record->uid, record->gid) &&
+		fchmod(record->dirfd, 0750) < 0)
+		r = -errno;
 	if (r < 0) {
 		remove_folder(record->dirfd, config->dir);
 		let_go(record);

@@ -9,6 +9,11 @@
 
 #include "util/scoped.h"
 
+bool record_internal_has_readers(uid_t uid, gid_t gid)
+{
+	return uid == 0 && gid != 0;
+}
+
 int record_internal_create(int dirfd, const char *name, int flags, uid_t uid, gid_t gid)
 {
 	scoped_fd int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0600);
@@ -16,6 +21,8 @@ int record_internal_create(int dirfd, const char *name, int flags, uid_t uid, gi
 	if (fd < 0)
 		return -errno;
 	if ((uid != geteuid() || gid != getegid()) && fchown(fd, uid, gid) < 0)
+		return -errno;
+	if (record_internal_has_readers(uid, gid) && fchmod(fd, 0640) < 0)
 		return -errno;
 	return take_fd(&fd);
 }
@@ -42,6 +49,8 @@ int record_internal_folder(int dirfd, const char *name, uid_t uid, gid_t gid)
 	if (mkdirat(dirfd, name, 0700) < 0)
 		return errno == EEXIST ? 0 : -errno;
 	if (fchownat(dirfd, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (record_internal_has_readers(uid, gid) && fchmodat(dirfd, name, 0750, 0) < 0)
 		return -errno;
 	return 0;
 }

@@ -44,6 +44,8 @@ struct record {
 
 /* The journals, once dirfd and owner stand. */
 void record_internal_init(struct record *record);
+/* One of root's that a group may read: of a control plane, whose other half has no rights. */
+bool record_internal_has_readers(uid_t uid, gid_t gid);
 /* A new file of the record, not followed, mode 0600, for its owner: a descriptor or a negative errno. */
 int record_internal_create(int dirfd, const char *name, int flags, uid_t uid, gid_t gid);
 /* One that is there: a regular file with one name, not followed. *ret_st where asked for. */

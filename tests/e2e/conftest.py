@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures: a state folder a module, a project folder a test, and a check that nothing stays on the host."""
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402  (the path comes first)
+import serving  # noqa: E402
 import world as world_  # noqa: E402
 
 # Whoever starts us in the background has us ignore Ctrl-C, and so what we start: with a handler of our own it does not.
@@ -178,3 +181,38 @@ def small_disk(tmp_path, run_dir):
 	(tmp_path / 'project').mkdir()
 	yield harness.Cloche(mount / 'state', run_dir, tmp_path / 'project')
 	harness.unmount_disk(mount)
+
+
+@contextlib.contextmanager
+def open_folder(name):
+	"""One that users other than root reach, unlike pytest's own."""
+	folder = pathlib.Path(tempfile.mkdtemp(prefix=f'cloche-test-{name}-'))
+	folder.chmod(0o755)
+	yield folder
+	shutil.rmtree(folder)
+
+
+@pytest.fixture(scope='session')
+def postgres():
+	with open_folder('postgres') as folder:
+		made = serving.Postgres(folder / 'own')
+		yield made
+		made.close()
+
+
+@pytest.fixture(scope='module', params=['sqlite', 'postgres'])
+def server(request, state, run_dir):
+	"""A control plane with a state of its own, over each of the two databases."""
+	database = request.getfixturevalue('postgres').database() if request.param == 'postgres' else None
+	with open_folder('serve') as folder:
+		cloche = harness.Cloche(folder / 'state', run_dir, folder)
+		harness.lend_skeleton(state, cloche.state)
+		made = serving.Server(cloche, '--socket', str(folder / 'cloche.sock'), database=database)
+		yield made
+		made.close()
+		cloche.check_clean()
+
+
+@pytest.fixture
+def admin(server):
+	return server.admin

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a sandbox that a control plane makes may name of the host: nothing but what the configuration lists for its account.
+ * Checked here, where paths are resolved and defaults are known, and not by who asked. */
+#ifndef CLI_CREATE_WITHIN_H
+#define CLI_CREATE_WITHIN_H
+
+#include "spec/spec.h"
+#include "util/err.h"
+
+/* file: {"host_roots": [DIR], "images": [PREFIX], "private": BOOL, "raw": BOOL}, all may be missing. -EPERM with a sentence
+ * where the spec names more. */
+int create_within_check(const struct spec *spec, const char *file, struct err *err);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cloche serve: becomes the launcher of a control plane (launcher/main.c). */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/verb.h"
+#include "spec/spec.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/program.h"
+
+#define LISTEN_DEFAULT "127.0.0.1:7410"
+#define CONFIG_MAX     (1u << 20)
+#define SETTINGS_AT    3
+
+struct serve_options {
+	struct spec_words listen;
+	const char *socket, *database, *tls_cert, *tls_key, *config, *user;
+};
+
+static const struct option table[] = {
+	{"listen", 0, "ADDRESS:PORT", "where to listen, again for more (" LISTEN_DEFAULT ")",
+		OPTION_WORDS, offsetof(struct serve_options, listen)},
+	{"socket", 0, "PATH", "the Unix socket (cloche.sock in CLOCHE_RUN)", OPTION_TEXT,
+		offsetof(struct serve_options, socket)},
+	{"database", 0, "PLACE", "sqlite:PATH or postgres://... (a file in the state)", OPTION_TEXT,
+		offsetof(struct serve_options, database)},
+	{"tls-cert", 0, "FILE", "certificate and its chain, PEM", OPTION_TEXT,
+		offsetof(struct serve_options, tls_cert)},
+	{"tls-key", 0, "FILE", "its key, PEM", OPTION_TEXT,
+		offsetof(struct serve_options, tls_key)},
+	{"config", 0, "FILE", "what accounts may use of the host, JSON (docs/server.md)",
+		OPTION_TEXT, offsetof(struct serve_options, config)},
+	{"user", 0, "NAME", "as whom the half that faces the network runs (cloche-serve)",
+		OPTION_TEXT, offsetof(struct serve_options, user)},
+	{NULL},
+};
+static const struct option_group groups[] = {{"Serve", table}, {NULL}};
+
+static void done(void *options)
+{
+	struct serve_options *o = options;
+
+	spec_words_done(&o->listen);
+}
+
+static void set_text(json_t *settings, const char *key, const char *text)
+{
+	if (text)
+		json_object_set_new(settings, key, json_string(text));
+}
+
+static int add_config(json_t *settings, const char *path, struct err *err)
+{
+	scoped_str struct str text = {0};
+	json_error_t why;
+	json_t *config;
+	int r = fdio_read_file(AT_FDCWD, path, CONFIG_MAX, &text);
+
+	if (r < 0)
+		return err_set(err, r, "read '%s': %m", path);
+	config = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, &why);
+	if (!json_is_object(config)) {
+		json_decref(config);
+		return err_set(err, -EINVAL, "'%s' holds no JSON object: %s (line %d)", path,
+			why.text, why.line);
+	}
+	json_object_set_new(settings, "config", config);
+	return 0;
+}
+
+static int fill(
+	json_t *settings, const struct serve_options *o, const struct cli *cli, struct err *err)
+{
+	scoped_mem char *socket = mem_printf("%s/cloche.sock", cli->run_dir);
+	json_t *listen = json_array();
+
+	for (size_t i = 0; i < o->listen.n; i++)
+		json_array_append_new(listen, json_string(o->listen.items[i]));
+	if (o->listen.n == 0)
+		json_array_append_new(listen, json_string(LISTEN_DEFAULT));
+	json_object_set_new(settings, "listen", listen);
+	set_text(settings, "socket", o->socket ? o->socket : socket);
+	set_text(settings, "database", o->database);
+	set_text(settings, "tls_cert", o->tls_cert);
+	set_text(settings, "tls_key", o->tls_key);
+	set_text(settings, "user", o->user);
+	return o->config ? add_config(settings, o->config, err) : 0;
+}
+
+static int hand_over(const json_t *settings, struct err *err)
+{
+	scoped_mem char *text = json_dumps(settings, JSON_COMPACT);
+	int fd = memfd_create("settings", 0);
+	int r = fd < 0 ? -errno : fdio_write_all(fd, text, strlen(text));
+
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0 || (fd != SETTINGS_AT && dup2(fd, SETTINGS_AT) < 0))
+		return err_set(err, r < 0 ? r : -errno, "hand over the settings: %m");
+	return 0;
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	scoped_str struct str program = {0};
+	json_t *settings = json_object();
+	int r = cli_need_root(err);
+
+	if (r == 0)
+		r = program_find("cloche-launcher", &program, err);
+	if (r == 0)
+		r = fill(settings, options, cli, err);
+	if (r == 0)
+		r = hand_over(settings, err);
+	json_decref(settings);
+	if (r < 0)
+		return r;
+	(void)close_range(SETTINGS_AT + 1, ~0U, 0);
+	execl(program.p, "cloche-launcher", cli->state_dir, cli->run_dir, (char *)NULL);
+	return err_set(err, -errno, "start '%s': %m", program.p);
+}
+
+const struct verb verb_serve = {
+	.name = "serve",
+	.class = VERB_CARE,
+	.usage = "",
+	.help = "the control plane: many sandboxes over HTTP, with accounts and keys",
+	.text = "Runs until it is told to end by SIGTERM or Ctrl-C; sandboxes outlive it. At its "
+		"first start it prints the key of an admin, once.",
+	.groups = groups,
+	.options_size = sizeof(struct serve_options),
+	.done = done,
+	.run = run,
+};

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests that may take long are answered by a child each: the next one never waits. */
+#include "launcher/office.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "control/launcher_client.h"
+#include "launcher/audit.h"
+#include "launcher/office_verb.h"
+#include "util/fdio.h"
+#include "util/id.h"
+#include "util/jsonw.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/scoped.h"
+
+struct request {
+	const struct office *office;
+	const json_t *body;
+	int pass_fd; /* came with it; -1: none */
+	int reply_fd;
+};
+
+static void answer(int reply_fd, struct slice text, int fd)
+{
+	/* Who no longer waits for it has gone. */
+	(void)fdio_send(reply_fd, text.p, text.len, &fd, fd < 0 ? 0 : 1);
+}
+
+static void answer_ok(const struct request *req, int fd)
+{
+	answer(req->reply_fd, slice_of("{\"ok\":true}"), fd);
+}
+
+static void answer_error(int reply_fd, int r, const struct err *err)
+{
+	scoped_str struct str text = {0};
+	struct jsonw j = jsonw_to(&text);
+
+	jsonw_object(&j);
+	jsonw_kbool(&j, "ok", false);
+	jsonw_ktext(&j, "error", err->msg);
+	jsonw_ktext(&j, "errno", strerrorname_np(-r));
+	jsonw_object_end(&j);
+	answer(reply_fd, str_slice(&text), -1);
+}
+
+static const char *text_of(const struct request *req, const char *key)
+{
+	return json_string_value(json_object_get(req->body, key));
+}
+
+/* A sandbox that a control plane made: its record is read by our group. */
+static int find_sandbox(const struct request *req, const char **ret_id, struct err *err)
+{
+	const char *id = text_of(req, "sandbox");
+	scoped_mem char *dir = NULL;
+	struct stat st;
+
+	if (!id || !id_is_valid("sb", id))
+		return err_set(err, -EINVAL, "no sandbox has this id");
+	dir = mem_printf("%s/records/%s", req->office->state_dir, id);
+	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_gid != req->office->readers)
+		return err_set(err, -ENOENT, "there is no sandbox %s", id);
+	*ret_id = id;
+	return 0;
+}
+
+static int on_connect(const struct request *req, struct err *err)
+{
+	scoped(client) struct client *client = NULL;
+	const char *id = NULL;
+	int r = find_sandbox(req, &id, err);
+
+	if (r == 0)
+		r = client_connect(req->office->state_dir, id, &client, err);
+	if (r == 0)
+		answer_ok(req, client_fd(client));
+	return r;
+}
+
+static int on_create(const struct request *req, struct err *err)
+{
+	return office_create(req->office, req->body, req->reply_fd, err);
+}
+
+static int on_verb(const struct request *req, struct err *err)
+{
+	const char *id = NULL;
+	int r = find_sandbox(req, &id, err);
+
+	return r < 0 ? r
+	             : office_verb(req->office,
+			       &(struct office_verb_request){.id = id,
+				       .body = req->body,
+				       .stdout_fd = req->pass_fd,
+				       .reply_fd = req->reply_fd},
+			       err);
+}
+
+static int on_audit(const struct request *req, struct err *err)
+{
+	uint64_t n;
+	int r = audit_append(req->office->state_dir, json_object_get(req->body, "line"), &n, err);
+	scoped_str struct str text = {0};
+
+	if (r < 0)
+		return r;
+	str_printf(&text, "{\"ok\":true,\"n\":%llu}", (unsigned long long)n);
+	answer(req->reply_fd, str_slice(&text), -1);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*handler)(const struct request *req, struct err *err);
+	bool is_quick; /* answered by the launcher itself */
+} kinds[] = {
+	{"connect", on_connect, true},
+	{"create", on_create, false},
+	{"verb", on_verb, false},
+	{"audit", on_audit, false},
+};
+
+static void dispatch(const struct request *req, size_t kind)
+{
+	struct err err = {0};
+	int r = kinds[kind].handler(req, &err);
+
+	if (r < 0)
+		answer_error(req->reply_fd, r, &err);
+}
+
+static void start(const struct request *req)
+{
+	const char *name = text_of(req, "request");
+	struct err err;
+	size_t i = 0;
+	pid_t pid;
+
+	while (i < sizeof(kinds) / sizeof(kinds[0]) && !(name && strcmp(kinds[i].name, name) == 0))
+		i++;
+	if (i == sizeof(kinds) / sizeof(kinds[0])) {
+		answer_error(req->reply_fd,
+			err_set(&err, -EOPNOTSUPP, "the launcher knows no such request"), &err);
+		return;
+	}
+	if (kinds[i].is_quick) {
+		dispatch(req, i);
+		return;
+	}
+	pid = fork();
+	if (pid == 0) {
+		dispatch(req, i);
+		_exit(0);
+	}
+	if (pid < 0)
+		answer_error(req->reply_fd, err_set(&err, -errno, "start a process: %m"), &err);
+}
+
+int office_serve_one(const struct office *office, int sock)
+{
+	scoped_mem char *text = mem_zero(1, LAUNCHER_MESSAGE_MAX);
+	struct request req = {.office = office};
+	int fds[2] = {-1, -1};
+	size_t n_fds = 0;
+	ssize_t n = fdio_recv(sock, text, LAUNCHER_MESSAGE_MAX, fds, 2, &n_fds);
+	json_t *body;
+
+	if (n <= 0)
+		return n == -EMSGSIZE ? 0 : -EPIPE;
+	body = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	req.body = body;
+	req.reply_fd = n_fds > 0 ? fds[0] : -1;
+	req.pass_fd = n_fds > 1 ? fds[1] : -1;
+	if (body && req.reply_fd >= 0)
+		start(&req);
+	json_decref(body);
+	for (size_t i = 0; i < n_fds; i++)
+		close(fds[i]);
+	return 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/office_verb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "util/fdio.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+#include "util/program.h"
+#include "util/scoped.h"
+
+#define ARGS_MAX 24
+#define TEXT_MAX (64u << 10) /* of each stream that goes into the answer */
+
+/* What may be asked for: a verb, the options it may have, how many words behind the id. */
+static const struct allowed {
+	const char *verb;
+	const char *const options[6];
+	size_t n_words;
+} table[] = {
+	{"resume", {NULL}, 0},
+	{"rm", {"--record", "--bodies", "--changes"}, 0},
+	{"discard", {NULL}, 8},
+	{"changes", {"--json", "--jsonl"}, 0},
+	{"diff", {"--color=never", NULL}, 8},
+	{"manifest", {"--jsonl", NULL}, 8},
+};
+
+static bool has_option(const struct allowed *row, const char *option)
+{
+	for (size_t i = 0; row->options[i]; i++)
+		if (strcmp(row->options[i], option) == 0)
+			return true;
+	return false;
+}
+
+#define FILES_MAX 2
+
+struct run {
+	const char *args[ARGS_MAX + 1]; /* behind the global ones; ends with NULL */
+	size_t n;
+	const char *actor;
+	int files[FILES_MAX]; /* its descriptors 3 and 4; -1: none */
+	int stdout_fd, reply_fd;
+};
+
+static int add_options(
+	const struct allowed *row, const json_t *options, struct run *run, struct err *err)
+{
+	for (size_t i = 0; i < json_array_size(options); i++) {
+		const char *option = json_string_value(json_array_get(options, i));
+
+		if (!option || !has_option(row, option) || run->n + 1 >= ARGS_MAX)
+			return err_set(err, -EINVAL, "%s has no such option", row->verb);
+		run->args[run->n++] = option;
+	}
+	return 0;
+}
+
+static int add_words(
+	const struct allowed *row, const json_t *words, struct run *run, struct err *err)
+{
+	if (json_array_size(words) > row->n_words)
+		return err_set(
+			err, -EINVAL, "%s takes no more than %zu paths", row->verb, row->n_words);
+	for (size_t i = 0; i < json_array_size(words); i++) {
+		const char *word = json_string_value(json_array_get(words, i));
+
+		if (!word || run->n + 1 >= ARGS_MAX)
+			return err_set(err, -EINVAL, "a path is a text");
+		run->args[run->n++] = word;
+	}
+	return 0;
+}
+
+static int run_cloche(const struct office *office, const struct run *run, struct err *err);
+
+int office_verb(
+	const struct office *office, const struct office_verb_request *request, struct err *err)
+{
+	const char *verb = json_string_value(json_object_get(request->body, "verb"));
+	const struct allowed *row = NULL;
+	struct run run = {.actor = json_string_value(json_object_get(request->body, "actor")),
+		.files = {-1, -1},
+		.stdout_fd = request->stdout_fd,
+		.reply_fd = request->reply_fd};
+	int r;
+
+	for (size_t i = 0; verb && i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(table[i].verb, verb) == 0)
+			row = &table[i];
+	if (!row)
+		return err_set(err, -EINVAL, "the launcher runs no such verb");
+	run.args[run.n++] = row->verb;
+	r = add_options(row, json_object_get(request->body, "options"), &run, err);
+	if (r < 0)
+		return r;
+	run.args[run.n++] = "--"; /* what follows are no options, whatever it begins with */
+	run.args[run.n++] = request->id;
+	r = add_words(row, json_object_get(request->body, "words"), &run, err);
+	return r < 0 ? r : run_cloche(office, &run, err);
+}
+
+static int memory_file(const json_t *value, struct err *err)
+{
+	scoped_fd int fd = memfd_create("office", MFD_CLOEXEC);
+	scoped_mem char *text = json_dumps(value, JSON_COMPACT);
+	int r = fd < 0 ? -errno : !text ? -EINVAL : fdio_write_all(fd, text, strlen(text));
+
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return err_set(err, r < 0 ? r : -errno, "hand over the spec: %m");
+	return take_fd(&fd);
+}
+
+int office_create(const struct office *office, const json_t *body, int reply_fd, struct err *err)
+{
+	const char *account = json_string_value(json_object_get(body, "account"));
+	const json_t *spec = json_object_get(body, "spec");
+	const json_t *within =
+		json_object_get(json_object_get(office->config, "accounts"), account);
+	json_t *nothing = json_object();
+	scoped_fd int spec_fd = -1, within_fd = -1;
+	int r = 0;
+
+	if (!account || !json_is_object(spec))
+		r = err_set(err, -EINVAL, "a sandbox needs an account and a spec");
+	if (r == 0)
+		r = spec_fd = memory_file(spec, err);
+	if (r >= 0)
+		r = within_fd = memory_file(within ? within : nothing, err);
+	json_decref(nothing);
+	if (r < 0)
+		return r;
+	return run_cloche(office,
+		&(struct run){.args = {"create", "--account", account, "--within",
+				      "/proc/self/fd/4", "--spec", "/proc/self/fd/3"},
+			.actor = json_string_value(json_object_get(body, "actor")),
+			.files = {spec_fd, within_fd},
+			.stdout_fd = -1,
+			.reply_fd = reply_fd},
+		err);
+}
+
+struct streams {
+	int out[2], err[2]; /* pipes; -1 where stdout goes elsewhere */
+};
+
+static _Noreturn void execute(const struct office *office, const struct run *run,
+	const char *program, const struct streams *s)
+{
+	const char *argv[ARGS_MAX + 8] = {"cloche", "--state", office->state_dir};
+	scoped_mem char *gid = mem_printf("%u", (unsigned)office->readers);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	size_t n = 3;
+
+	if (run->actor) {
+		argv[n++] = "--actor";
+		argv[n++] = run->actor;
+	}
+	for (size_t i = 0; run->args[i]; i++)
+		argv[n++] = run->args[i];
+	(void)dup2(null, 0);
+	(void)dup2(run->stdout_fd < 0 ? s->out[1] : run->stdout_fd, 1);
+	(void)dup2(s->err[1], 2);
+	for (int i = 0; i < FILES_MAX; i++) /* all of ours lie above: see main.c */
+		if (run->files[i] >= 0)
+			(void)dup2(run->files[i], 3 + i);
+	(void)close_range(3 + FILES_MAX, ~0U, 0);
+	/* Records are root's, and read by the control plane's group. */
+	(void)setenv("SUDO_UID", "0", 1);
+	(void)setenv("SUDO_GID", gid, 1);
+	(void)setenv("CLOCHE_RUN", office->run_dir, 1);
+	(void)chdir("/");
+	(void)execv(program, (char *const *)argv);
+	_exit(127);
+}
+
+static void take_bytes(int fd, struct str *out, bool *ret_is_open)
+{
+	char buf[4096];
+	ssize_t n = read(fd, buf, sizeof(buf));
+
+	if (n < 0 && errno == EINTR)
+		return;
+	*ret_is_open = n > 0;
+	if (n > 0 && out->len + (size_t)n <= TEXT_MAX)
+		str_add(out, buf, (size_t)n);
+}
+
+static void gather(const struct streams *s, struct str *out, struct str *err)
+{
+	bool is_out_open = s->out[0] >= 0, is_err_open = true;
+
+	while (is_out_open || is_err_open) {
+		struct pollfd fds[] = {{.fd = is_out_open ? s->out[0] : -1, .events = POLLIN},
+			{.fd = is_err_open ? s->err[0] : -1, .events = POLLIN}};
+
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[0].revents)
+			take_bytes(s->out[0], out, &is_out_open);
+		if (fds[1].revents)
+			take_bytes(s->err[0], err, &is_err_open);
+	}
+}
+
+static void reply(int reply_fd, int status, const struct str *out, const struct str *err)
+{
+	scoped_str struct str text = {0};
+	struct jsonw j = jsonw_to(&text);
+
+	jsonw_object(&j);
+	jsonw_kbool(&j, "ok", true);
+	jsonw_kint(&j, "status", status);
+	jsonw_kslice(&j, "output", str_slice(out));
+	jsonw_kslice(&j, "error", str_slice(err));
+	jsonw_object_end(&j);
+	(void)fdio_send(reply_fd, text.p, text.len, NULL, 0); /* who left needs no answer */
+}
+
+static int open_streams(bool wants_out, struct streams *s, struct err *err)
+{
+	if ((wants_out && pipe2(s->out, O_CLOEXEC) < 0) || pipe2(s->err, O_CLOEXEC) < 0)
+		return err_set(err, -errno, "make pipes: %m");
+	return 0;
+}
+
+/* The keeper that a new sandbox leaves behind closes our pipes, so their end is the verb's. */
+static int run_cloche(const struct office *office, const struct run *run, struct err *err)
+{
+	scoped_str struct str program = {0}, out = {0}, error = {0};
+	struct streams s = {.out = {-1, -1}};
+	int status = 0, r = program_find("cloche", &program, err);
+	pid_t pid;
+
+	if (r == 0)
+		r = open_streams(run->stdout_fd < 0, &s, err);
+	if (r < 0)
+		return r;
+	pid = fork();
+	if (pid < 0)
+		return err_set(err, -errno, "start a process: %m");
+	if (pid == 0)
+		execute(office, run, program.p, &s);
+	close(s.err[1]);
+	scoped_close(&s.out[1]);
+	gather(&s, &out, &error);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	reply(run->reply_fd, WIFEXITED(status) ? WEXITSTATUS(status) : 125, &out, &error);
+	return 0;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launcher/serve_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/listeners.h"
+#include "util/fdio.h"
+#include "util/mem.h"
+#include "util/program.h"
+#include "util/scoped.h"
+
+#define USER_DEFAULT "cloche-serve"
+#define UID_DEFAULT  64736 /* where no such user was made; outside of what systems give away */
+#define PEM_MAX      (256u << 10)
+
+/* Descriptors of the started process: see server/main.c. */
+#define SETTINGS_AT 3
+#define OFFICE_AT   4
+#define SOCKETS_AT  5
+#define OURS_FROM   64 /* ours lie above all of them */
+
+static const char *text_of(const json_t *settings, const char *key)
+{
+	return json_string_value(json_object_get(settings, key));
+}
+
+static int find_user(struct serve_process *serve, const char *name, struct err *err)
+{
+	const struct passwd *user = getpwnam(name ? name : USER_DEFAULT);
+
+	if (!user && name)
+		return err_set(err, -ENOENT, "there is no user '%s'", name);
+	if (user && user->pw_uid == 0)
+		return err_set(err, -EINVAL, "'%s' is root: want a user without rights", name);
+	serve->uid = user ? user->pw_uid : UID_DEFAULT;
+	serve->gid = user ? user->pw_gid : UID_DEFAULT;
+	return 0;
+}
+
+static int add_socket(struct serve_process *serve, int fd, const char *kind)
+{
+	json_t *sockets = json_object_get(serve->settings, "sockets");
+	int high;
+
+	if (fd < 0)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, OURS_FROM);
+	close(fd);
+	if (high < 0)
+		return -errno;
+	json_array_append_new(sockets, json_string(kind));
+	serve->sockets[serve->n_sockets++] = high;
+	return 0;
+}
+
+static int open_sockets(struct serve_process *serve, const json_t *settings, struct err *err)
+{
+	const json_t *listen = json_object_get(settings, "listen");
+	const char *path = text_of(settings, "socket");
+	int r = 0;
+
+	if (json_array_size(listen) + 1 > SERVE_PROCESS_SOCKETS)
+		return err_set(
+			err, -E2BIG, "at most %d places to listen on", SERVE_PROCESS_SOCKETS - 1);
+	for (size_t i = 0; r == 0 && i < json_array_size(listen); i++) {
+		const char *place = json_string_value(json_array_get(listen, i));
+
+		r = add_socket(serve, listeners_open_tcp(place ? place : "", err), "tcp");
+	}
+	if (r == 0 && path)
+		r = add_socket(serve, listeners_open_unix(path, err), "unix");
+	return r;
+}
+
+/* Read by root, since keys are root's; handed over in memory. */
+static int read_pem(
+	struct serve_process *serve, const json_t *settings, const char *key, struct err *err)
+{
+	const char *path = text_of(settings, key);
+	struct str text = {0};
+	int r = path ? fdio_read_file(AT_FDCWD, path, PEM_MAX, &text) : 0;
+
+	if (r == 0 && path)
+		json_object_set_new(serve->settings, key, json_stringn(text.p, text.len));
+	if (text.p)
+		explicit_bzero(text.p, text.len);
+	str_done(&text);
+	return r < 0 ? err_set(err, r, "read '%s': %m", path) : 0;
+}
+
+static int make_folder(const struct serve_process *serve, const char *state_dir, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/server", state_dir);
+
+	if ((mkdir(path, 0700) < 0 && errno != EEXIST) || lchown(path, serve->uid, serve->gid) < 0)
+		return err_set(err, -errno, "make '%s': %m", path);
+	return 0;
+}
+
+static void tell(struct serve_process *serve, const struct office *office, const json_t *settings)
+{
+	const char *database = text_of(settings, "database");
+	scoped_mem char *own = mem_printf("sqlite:%s/server/cloche.db", office->state_dir);
+	json_t *config = json_object_get(settings, "config");
+
+	serve->settings = json_object();
+	json_object_set_new(serve->settings, "state_dir", json_string(office->state_dir));
+	json_object_set_new(serve->settings, "database", json_string(database ? database : own));
+	json_object_set_new(serve->settings, "sockets", json_array());
+	if (config)
+		json_object_set(serve->settings, "config", config);
+}
+
+int serve_process_prepare(
+	struct serve_process *serve, struct office *office, const json_t *settings, struct err *err)
+{
+	int r = find_user(serve, text_of(settings, "user"), err);
+
+	tell(serve, office, settings);
+	office->readers = serve->gid;
+	if (r == 0)
+		r = make_folder(serve, office->state_dir, err);
+	if (r == 0)
+		r = open_sockets(serve, settings, err);
+	if (r == 0)
+		r = read_pem(serve, settings, "tls_cert", err);
+	if (r == 0)
+		r = read_pem(serve, settings, "tls_key", err);
+	return r;
+}
+
+static int settings_file(const struct serve_process *serve, struct err *err)
+{
+	scoped_mem char *text = json_dumps(serve->settings, JSON_COMPACT);
+	scoped_fd int low = memfd_create("settings", MFD_CLOEXEC);
+	scoped_fd int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OURS_FROM);
+	int r = fd < 0 ? -errno : fdio_write_all(fd, text, strlen(text));
+
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return err_set(err, r < 0 ? r : -errno, "write the settings: %m");
+	return take_fd(&fd);
+}
+
+static int drop_rights(const struct serve_process *serve)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(serve->gid, serve->gid, serve->gid) < 0 ||
+		setresuid(serve->uid, serve->uid, serve->uid) < 0)
+		return -errno;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+		return -errno;
+	return 0;
+}
+
+static _Noreturn void become(const struct serve_process *serve, const char *program, int settings,
+	int office, pid_t launcher)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	(void)dup2(settings, SETTINGS_AT);
+	(void)dup2(office, OFFICE_AT);
+	for (size_t i = 0; i < serve->n_sockets; i++)
+		(void)dup2(serve->sockets[i], SOCKETS_AT + (int)i);
+	(void)close_range(SOCKETS_AT + (unsigned)serve->n_sockets, ~0U, 0);
+	(void)chdir("/");
+	if (drop_rights(serve) < 0 || getppid() != launcher)
+		_exit(SERVE_PROCESS_GIVES_UP);
+	(void)execl(program, "cloche-serve", (char *)NULL);
+	_exit(SERVE_PROCESS_GIVES_UP);
+}
+
+static int open_office(struct serve_process *serve, int *ret_far, struct err *err)
+{
+	scoped_fd int near = -1, far = -1;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_set(err, -errno, "make a socket: %m");
+	near = pair[0];
+	far = pair[1];
+	scoped_close(&serve->office_fd);
+	serve->office_fd = fcntl(near, F_DUPFD_CLOEXEC, OURS_FROM);
+	*ret_far = fcntl(far, F_DUPFD_CLOEXEC, OURS_FROM);
+	if (serve->office_fd < 0 || *ret_far < 0)
+		return err_set(err, -errno, "move a descriptor: %m");
+	return 0;
+}
+
+int serve_process_start(struct serve_process *serve, struct err *err)
+{
+	scoped_str struct str program = {0};
+	scoped_fd int settings = -1, far = -1;
+	pid_t self = getpid();
+	int r = program_find("cloche-serve", &program, err);
+
+	if (r == 0)
+		r = settings = settings_file(serve, err);
+	if (r >= 0)
+		r = open_office(serve, &far, err);
+	if (r < 0)
+		return r;
+	serve->pid = fork();
+	if (serve->pid == 0)
+		become(serve, program.p, settings, far, self);
+	if (serve->pid < 0)
+		return err_set(err, -errno, "start '%s': %m", program.p);
+	serve->started_s = time(NULL);
+	return 0;
+}
+
+/* Its end shows by its status, too. */
+void serve_process_answer(struct serve_process *serve, const struct office *office)
+{
+	if (office_serve_one(office, serve->office_fd) < 0) {
+		close(serve->office_fd);
+		serve->office_fd = -1;
+	}
+}
+
+void serve_process_stop(struct serve_process *serve)
+{
+	if (serve->pid > 0) {
+		(void)kill(serve->pid, SIGTERM);
+		while (waitpid(serve->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	for (size_t i = 0; i < serve->n_sockets; i++)
+		close(serve->sockets[i]);
+	scoped_close(&serve->office_fd);
+	json_decref(serve->settings);
+	*serve = SERVE_PROCESS_NONE;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The half of a control plane that faces the network: a process of a user of its own, without any right but to read the
+ * records that it had made, to write its folder <state>/server, and to ask the launcher (office.h). */
+#ifndef LAUNCHER_SERVE_PROCESS_H
+#define LAUNCHER_SERVE_PROCESS_H
+
+#include <jansson.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "launcher/office.h"
+#include "util/err.h"
+
+#define SERVE_PROCESS_GIVES_UP 3 /* its exit status where starting it again would not help */
+#define SERVE_PROCESS_SOCKETS  8
+
+struct serve_process {
+	pid_t pid; /* 0: none */
+	uid_t uid;
+	gid_t gid;
+	int office_fd; /* its requests; -1: none */
+	int sockets[SERVE_PROCESS_SOCKETS];
+	size_t n_sockets;
+	json_t *settings; /* what it is told */
+	time_t started_s;
+};
+#define SERVE_PROCESS_NONE ((struct serve_process){.office_fd = -1})
+
+/* Opens the sockets, makes its folder, sets office->readers. settings: {listen: [TEXT], socket, database, tls_cert, tls_key,
+ * user}. */
+int serve_process_prepare(struct serve_process *serve, struct office *office,
+	const json_t *settings, struct err *err);
+/* Starts it, also after one that has ended. */
+int serve_process_start(struct serve_process *serve, struct err *err);
+void serve_process_answer(struct serve_process *serve, const struct office *office);
+/* Asks it to end, waits, lets go of all. */
+void serve_process_stop(struct serve_process *serve);
+
+#endif

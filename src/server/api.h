@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handlers of all routes; each file api_<resource>.c has those of one. */
+#ifndef SERVER_API_H
+#define SERVER_API_H
+
+#include "server/call.h"
+#include "store/store.h"
+#include "util/id.h"
+
+int api_health(struct call *call, struct err *err);
+int api_openapi(struct call *call, struct err *err);
+
+int api_keys_create(struct call *call, struct err *err);
+int api_keys_list(struct call *call, struct err *err);
+int api_keys_revoke(struct call *call, struct err *err);
+int api_accounts_create(struct call *call, struct err *err);
+int api_accounts_list(struct call *call, struct err *err);
+
+int api_sandboxes_create(struct call *call, struct err *err);
+int api_sandboxes_list(struct call *call, struct err *err);
+int api_sandboxes_get(struct call *call, struct err *err);
+int api_sandboxes_delete(struct call *call, struct err *err);
+int api_sandboxes_pause(struct call *call, struct err *err);
+int api_sandboxes_wake(struct call *call, struct err *err);
+int api_sandboxes_stop(struct call *call, struct err *err);
+int api_sandboxes_suspend(struct call *call, struct err *err);
+int api_sandboxes_resume(struct call *call, struct err *err);
+
+int api_exec_start(struct call *call, struct err *err);
+int api_exec_get(struct call *call, struct err *err);
+int api_exec_kill(struct call *call, struct err *err);
+
+int api_log_sandbox(struct call *call, struct err *err);
+int api_log_account(struct call *call, struct err *err);
+int api_lifecycle(struct call *call, struct err *err);
+int api_metrics(struct call *call, struct err *err);
+int api_audit(struct call *call, struct err *err);
+
+int api_watch(struct call *call, struct err *err);
+
+/* The id in the path, of a sandbox of the caller's account: borrowed. state (may be NULL) gets what the store knows of it.
+ * -ENOENT with a sentence, also for another account's. */
+int api_sandbox_id(struct call *call, const char **ret_id, char state[16], struct err *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands in a sandbox. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/client.h"
+#include "server/api.h"
+#include "server/exec_run.h"
+#include "server/launcher_ask.h"
+#include "spec/spec.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+
+#define TIMEOUT_MAX_MS (30LL * 24 * 3600 * 1000)
+#define WORDS_MAX      65536
+
+static int read_argv(const struct call *call, struct spec_exec *exec, struct err *err)
+{
+	const json_t *argv = json_object_get(call->body, "argv");
+
+	if (!argv)
+		return 0;
+	if (!json_is_array(argv) || json_array_size(argv) == 0 || json_array_size(argv) > WORDS_MAX)
+		return err_set(err, -EINVAL, "member 'argv': want a list of texts, not empty");
+	for (size_t i = 0; i < json_array_size(argv); i++) {
+		const json_t *word = json_array_get(argv, i);
+		const char *text = json_string_value(word);
+
+		if (!text || strlen(text) != json_string_length(word))
+			return err_set(err, -EINVAL,
+				"member 'argv': want texts without NUL, not %s at %zu",
+				text ? "one with NUL" : "something else", i);
+		spec_words_add(&exec->argv, text);
+	}
+	return 0;
+}
+
+static int read_env(const struct call *call, struct spec_exec *exec, struct err *err)
+{
+	json_t *env = json_object_get(call->body, "env"), *value;
+	const char *key;
+
+	if (env && !json_is_object(env))
+		return err_set(err, -EINVAL, "member 'env': want an object of texts");
+	json_object_foreach(env, key, value)
+	{
+		const char *text = json_string_value(value);
+		scoped_mem char *pair = NULL;
+
+		if (!text || strlen(text) != json_string_length(value) || !*key || strchr(key, '='))
+			return err_set(err, -EINVAL,
+				"member 'env': want names without '=' and texts without NUL");
+		pair = mem_printf("%s=%s", key, text);
+		spec_words_add(&exec->env, pair);
+	}
+	return 0;
+}
+
+static int copy_text(const struct call *call, const char *key, char **ret, struct err *err)
+{
+	const char *text;
+	int r = call_text(call, key, &text, err);
+
+	if (r == 0)
+		*ret = mem_dup(text);
+	return r;
+}
+
+static int read_spec(const struct call *call, struct spec_exec *exec, struct err *err)
+{
+	static const char *const names[] = {"command", "argv", "cwd", "env", "user", "timeout_ms",
+		"stdin", "detach", "kill_on_disconnect", NULL};
+	int r = call_check_body(call, names, err);
+
+	if (r == 0)
+		r = copy_text(call, "command", &exec->command, err);
+	if (r == 0)
+		r = read_argv(call, exec, err);
+	if (r == 0 && (exec->command != NULL) == (exec->argv.n > 0))
+		r = err_set(err, -EINVAL,
+			"want either 'command' (a text for the shell) or 'argv' (a list)");
+	if (r == 0)
+		r = copy_text(call, "cwd", &exec->cwd, err);
+	if (r == 0)
+		r = read_env(call, exec, err);
+	if (r == 0)
+		r = copy_text(call, "user", &exec->user, err);
+	if (r == 0)
+		r = call_int(call, "timeout_ms", 1, TIMEOUT_MAX_MS, 0, &exec->timeout_ms, err);
+	if (r == 0)
+		r = call_bool(call, "detach", &exec->detach, err);
+	return r;
+}
+
+static int read_input(
+	const struct call *call, struct exec_ask *ask, struct spec_exec *exec, struct err *err)
+{
+	const json_t *input = json_object_get(call->body, "stdin");
+
+	if (!input || json_is_null(input))
+		return 0;
+	if (!json_is_string(input))
+		return err_set(err, -EINVAL, "member 'stdin': want a text");
+	if (exec->detach)
+		return err_set(err, -EINVAL, "'stdin' and 'detach' exclude each other");
+	exec->has_stdin = json_string_length(input) > 0;
+	str_add(&ask->input, json_string_value(input), json_string_length(input));
+	return 0;
+}
+
+static bool wants_stream(const struct call *call)
+{
+	struct slice accept = http1_find(exchange_head(call->exchange), "Accept"), one;
+
+	while (accept.p && http1_next_element(&accept, &one))
+		if (slice_starts(one, "text/event-stream"))
+			return true;
+	return false;
+}
+
+int api_exec_start(struct call *call, struct err *err)
+{
+	scoped(spec_exec) struct spec_exec *exec = spec_exec_new();
+	scoped(exec_ask) struct exec_ask *ask = new0(struct exec_ask);
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	ask->fd = -1;
+	if (r == 0)
+		r = read_spec(call, exec, err);
+	if (r == 0)
+		r = read_input(call, ask, exec, err);
+	if (r == 0)
+		r = call_bool(call, "kill_on_disconnect", &ask->kill_when_gone, err);
+	if (r == 0)
+		r = ask->fd = launcher_ask_connect(call->server, id, err);
+	if (r < 0)
+		return r;
+	exec->source = mem_dup("agent");
+	exec->via = mem_dup("api");
+	exec->actor = mem_dup(call->caller.actor);
+	spec_exec_write(&ask->spec, exec);
+	memcpy(ask->sandbox, id, ID_SIZE);
+	ask->is_detached = exec->detach;
+	ask->is_stream = wants_stream(call) && !exec->detach;
+	call->state = take(&ask);
+	call->then = exec_run;
+	return 0;
+}
+
+static int write_row(const struct store_log_row *row, void *arg)
+{
+	str_puts(arg, row->json);
+	return 0;
+}
+
+int api_exec_get(struct call *call, struct err *err)
+{
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = store_log_get(call->server->store, call->caller.account, id, call->params[1],
+			write_row, &call->out, err);
+	if (r == -ENOENT || (r >= 0 && call->out.len == 0))
+		return err_set(
+			err, -ENOENT, "no command '%s' has ended in this sandbox", call->params[1]);
+	return r < 0 ? r : 0;
+}
+
+int api_exec_kill(struct call *call, struct err *err)
+{
+	scoped(client) struct client *client = NULL;
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = launcher_ask_connect(call->server, id, err);
+	if (r < 0)
+		return r;
+	client = client_adopt(r);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "exec", call->params[1]);
+	jsonw_object_end(&j);
+	return client_ask(client, "kill", str_slice(&body), NULL, err);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/api.h"
+#include "util/jsonw.h"
+
+int api_health(struct call *call, struct err *err)
+{
+	struct jsonw j = jsonw_to(&call->out);
+	int r = store_check(call->server->store, err);
+
+	if (r < 0) {
+		call->status = 503;
+		call->code = "store_unavailable";
+		return r;
+	}
+	jsonw_object(&j);
+	jsonw_ktext(&j, "status", "ok");
+	jsonw_ktext(&j, "version", CLOCHE_VERSION);
+	jsonw_object_end(&j);
+	return 0;
+}

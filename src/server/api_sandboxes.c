@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sandboxes: made, listed, paused, suspended, ended. The launcher and the supervisors do it; what became of it is read from
+ * the record before the answer goes out, so that whoever asks next sees it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/client.h"
+#include "server/api.h"
+#include "server/indexer.h"
+#include "server/launcher_ask.h"
+#include "server/page.h"
+#include "util/clock.h"
+#include "util/mem.h"
+
+struct found {
+	char *state;
+	bool is_found;
+};
+
+static int take_state(const struct store_sandbox *sandbox, void *arg)
+{
+	struct found *found = arg;
+
+	found->is_found = true;
+	if (found->state)
+		memccpy(found->state, sandbox->state, '\0', 16);
+	return 0;
+}
+
+int api_sandbox_id(struct call *call, const char **ret_id, char state[16], struct err *err)
+{
+	const char *id = call->params[0];
+	struct found found = {.state = state};
+	int r = id_is_valid("sb", id) ? store_sandbox_get(call->server->store, call->caller.account,
+						id, take_state, &found, err)
+	                              : -ENOENT;
+
+	if (r == -ENOENT || (r == 0 && !found.is_found))
+		return err_set(err, -ENOENT, "there is no sandbox '%s'", id);
+	*ret_id = id;
+	return r < 0 ? r : 0;
+}
+
+static void add_time(struct jsonw *j, const char *key, int64_t ms)
+{
+	char text[CLOCK_TEXT_LEN];
+
+	clock_format(ms, text);
+	jsonw_ktext(j, key, ms ? text : NULL);
+}
+
+static void write_sandbox(struct str *out, const struct store_sandbox *s)
+{
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "id", s->id);
+	jsonw_ktext(&j, "account", s->account);
+	jsonw_ktext(&j, "name", s->name && *s->name ? s->name : NULL);
+	jsonw_ktext(&j, "state", s->state);
+	jsonw_key(&j, "labels");
+	jsonw_raw(&j, slice_of(s->labels_json && *s->labels_json ? s->labels_json : "{}"));
+	add_time(&j, "created_at", s->created_ms);
+	add_time(&j, "ended_at", s->ended_ms);
+	jsonw_object_end(&j);
+}
+
+static int write_one(const struct store_sandbox *sandbox, void *arg)
+{
+	write_sandbox(arg, sandbox);
+	return 0;
+}
+
+/* What the record says now, as the answer. */
+static int answer_with(struct call *call, const char *id, struct err *err)
+{
+	int r = indexer_catch_up(call->server->indexer, id, NULL, NULL, err);
+
+	if (r >= 0)
+		r = store_sandbox_get(
+			call->server->store, call->caller.account, id, write_one, &call->out, err);
+	return r < 0 ? r : 0;
+}
+
+int api_sandboxes_get(struct call *call, struct err *err)
+{
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	return r < 0 ? r : answer_with(call, id, err);
+}
+
+/* Traced unless it is asked not to be; the account is the key's, whatever the spec says. */
+static int prepare_spec(struct call *call, struct err *err)
+{
+	json_t *account = json_object_get(call->body, "account");
+
+	if (account && !json_is_null(account) &&
+		strcmp(json_string_value(account) ?: "", call->caller.account) != 0)
+		return err_set(err, -EPERM, "a sandbox belongs to the account of the key");
+	json_object_del(call->body, "account");
+	if (!json_object_get(call->body, "trace"))
+		json_object_set_new(call->body, "trace", json_true());
+	return 0;
+}
+
+static int check_quota(struct call *call, struct err *err)
+{
+	return 0;
+}
+
+int api_sandboxes_create(struct call *call, struct err *err)
+{
+	char id[ID_SIZE];
+	int r = prepare_spec(call, err);
+
+	if (r == 0)
+		r = check_quota(call, err);
+	if (r == 0)
+		r = launcher_ask_create(call, call->body, id, err);
+	if (r == 0)
+		r = launcher_ask_audit(call, "sandbox.created", id, id, NULL, err);
+	if (r < 0)
+		return r;
+	call->status = 201;
+	return answer_with(call, id, err);
+}
+
+static int on_sandbox(const struct store_sandbox *sandbox, void *arg)
+{
+	scoped_str struct str json = {0};
+
+	write_sandbox(&json, sandbox);
+	page_add(arg, str_slice(&json), sandbox->n);
+	return 0;
+}
+
+int api_sandboxes_list(struct call *call, struct err *err)
+{
+	static const char *const names[] = {"limit", "cursor", "state", "label", NULL};
+	scoped_mem char *label = mem_dup(call_query(call, "label"));
+	char *is = label ? strchr(label, '=') : NULL;
+	struct page page = {0};
+	int r = call_check_query(call, names, err);
+
+	if (r == 0 && label && !is)
+		r = err_set(err, -EINVAL, "parameter 'label': want KEY=VALUE");
+	if (r == 0)
+		r = page_begin(&page, call, true, err);
+	if (r < 0)
+		return r;
+	if (is)
+		*is = '\0';
+	r = store_sandbox_list(call->server->store,
+		&(struct store_sandbox_query){.account = call->caller.account,
+			.state = call_query(call, "state"),
+			.label_name = label,
+			.label_value = is ? is + 1 : NULL,
+			.before = page.cursor,
+			.limit = (int)page.limit},
+		on_sandbox, &page, err);
+	if (r < 0)
+		return r;
+	page_end(&page);
+	return 0;
+}
+
+/* One request to its supervisor. */
+static int ask(struct call *call, const char *id, const char *request, struct err *err)
+{
+	scoped(client) struct client *client = NULL;
+	int fd = launcher_ask_connect(call->server, id, err);
+
+	if (fd < 0)
+		return fd;
+	client = client_adopt(fd);
+	return client_ask(client, request, slice_of(""), NULL, err);
+}
+
+static int live(struct call *call, const char *request, struct err *err)
+{
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = ask(call, id, request, err);
+	return r < 0 ? r : answer_with(call, id, err);
+}
+
+int api_sandboxes_pause(struct call *call, struct err *err)
+{
+	return live(call, "pause", err);
+}
+
+int api_sandboxes_wake(struct call *call, struct err *err)
+{
+	return live(call, "wake", err);
+}
+
+int api_sandboxes_stop(struct call *call, struct err *err)
+{
+	return live(call, "stop", err);
+}
+
+int api_sandboxes_suspend(struct call *call, struct err *err)
+{
+	return live(call, "suspend", err);
+}
+
+static int by_launcher(struct call *call, const char *verb, struct err *err)
+{
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = launcher_ask_verb(call,
+			&(struct launcher_verb){.verb = verb, .sandbox = id, .stdout_fd = -1}, NULL,
+			err);
+	return r < 0 ? r : answer_with(call, id, err);
+}
+
+int api_sandboxes_resume(struct call *call, struct err *err)
+{
+	return by_launcher(call, "resume", err);
+}
+
+/* Ends it; the record and changes that were not taken stay. */
+int api_sandboxes_delete(struct call *call, struct err *err)
+{
+	int r = by_launcher(call, "rm", err);
+
+	if (r == 0)
+		r = launcher_ask_audit(
+			call, "sandbox.removed", call->params[0], call->params[0], NULL, err);
+	return r;
+}

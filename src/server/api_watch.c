@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api.h"
+#include "server/watch_stream.h"
+#include "util/mem.h"
+
+/* "r17": behind the 17th row; "s9031": behind the event with that seq. */
+static int read_last_id(const struct call *call, struct watch_stream_ask *ask, struct err *err)
+{
+	struct slice id = http1_find(exchange_head(call->exchange), "Last-Event-ID");
+	scoped_mem char *text = id.p && id.len > 0 ? mem_copy(id.p, id.len) : NULL;
+	char *end;
+	long long n;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	n = strtoll(text + 1, &end, 10);
+	if ((text[0] != 'r' && text[0] != 's') || end == text + 1 || *end || errno || n < 0)
+		return err_set(err, -EINVAL, "Last-Event-ID: want an id of this stream");
+	if (text[0] == 'r')
+		ask->after_row = n;
+	else
+		ask->after_seq = n;
+	return 0;
+}
+
+static int read_events(const struct call *call, bool *ret, struct err *err)
+{
+	const char *text = call_query(call, "events");
+
+	*ret = text && strcmp(text, "true") == 0;
+	if (text && !*ret && strcmp(text, "false") != 0)
+		return err_set(err, -EINVAL, "parameter 'events': want true or false");
+	return 0;
+}
+
+int api_watch(struct call *call, struct err *err)
+{
+	static const char *const names[] = {"events", NULL};
+	struct watch_stream_ask *ask = new0(struct watch_stream_ask);
+	scoped_mem char *dir = NULL;
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = call_check_query(call, names, err);
+	if (r == 0)
+		r = read_events(call, &ask->has_events, err);
+	if (r == 0)
+		r = read_last_id(call, ask, err);
+	if (r == 0) {
+		memcpy(ask->sandbox, id, ID_SIZE);
+		dir = mem_printf("%s/records/%s", call->server->state_dir, id);
+		r = reader_open(dir, &ask->reader, err);
+	}
+	if (r < 0) {
+		free(ask);
+		return r;
+	}
+	call->state = ask;
+	call->then = watch_stream_run;
+	return 0;
+}

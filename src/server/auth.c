@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/auth.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include "server/limiter.h"
+#include "util/clock.h"
+#include "util/fdio.h"
+#include "util/id.h"
+#include "util/log.h"
+
+#define KEY_BYTES 32
+
+void auth_new_key(char ret_key[AUTH_KEY_SIZE], char ret_hash[DIGEST_HEX_SIZE])
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	unsigned char bytes[KEY_BYTES + 1] = {0};
+	size_t n = 0;
+
+	if (getrandom(bytes, KEY_BYTES, 0) != KEY_BYTES)
+		abort(); /* not for so few bytes, once the system is up */
+	n = (size_t)snprintf(ret_key, AUTH_KEY_SIZE, AUTH_KEY_PREFIX);
+	for (unsigned bit = 0; n < AUTH_KEY_SIZE - 1; bit += 6) {
+		unsigned two = (unsigned)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];
+
+		ret_key[n++] = digits[two >> (10 - bit % 8) & 63];
+	}
+	ret_key[n] = '\0';
+	digest_of(ret_key, n, ret_hash);
+	explicit_bzero(bytes, sizeof(bytes));
+}
+
+struct found {
+	struct caller *caller;
+	int64_t rate_limit;
+};
+
+static int take_key(const struct store_key *key, void *arg)
+{
+	struct found *found = arg;
+	struct caller *caller = found->caller;
+
+	caller->role = role_find(key->role);
+	snprintf(caller->account, sizeof(caller->account), "%s", key->account);
+	snprintf(caller->key, sizeof(caller->key), "%s", key->id);
+	snprintf(caller->actor, sizeof(caller->actor), "key:%s", key->id);
+	found->rate_limit = key->rate_limit;
+	return 0;
+}
+
+static struct slice bearer(const struct http1_head *head)
+{
+	struct slice value = http1_find(head, "Authorization");
+	static const char scheme[] = "Bearer ";
+
+	if (!value.p || value.len < sizeof(scheme) ||
+		!http1_is((struct slice){.p = value.p, .len = sizeof(scheme) - 2}, "Bearer"))
+		return (struct slice){0};
+	return (struct slice){
+		.p = value.p + sizeof(scheme) - 1, .len = value.len - (sizeof(scheme) - 1)};
+}
+
+static int by_key(struct call *call, struct slice key, struct err *err)
+{
+	struct found found = {.caller = &call->caller};
+	char hash[DIGEST_HEX_SIZE];
+	int r;
+
+	digest_of(key.p, key.len, hash);
+	r = store_key_find(call->server->store, hash, take_key, &found, err);
+	if (r == -ENOENT)
+		return err_set(err, -EACCES, "this key is not known, or was revoked");
+	if (r < 0)
+		return r;
+	return limiter_take(call->server->limiter, &call->caller, found.rate_limit, err);
+}
+
+/* Whoever may connect to the socket: root as an admin, members of its group as members (docs/server.md). */
+static void by_socket(struct call *call, const struct http_peer *peer)
+{
+	struct caller *caller = &call->caller;
+
+	caller->role = peer->uid == 0 ? ROLE_ADMIN : ROLE_MEMBER;
+	snprintf(caller->account, sizeof(caller->account), AUTH_OPERATOR);
+	snprintf(caller->actor, sizeof(caller->actor), "uid:%u", peer->uid);
+}
+
+int auth_check(struct call *call, struct err *err)
+{
+	const struct http_peer *peer = exchange_peer(call->exchange);
+	struct slice key = bearer(exchange_head(call->exchange));
+	int r = 0;
+
+	if (key.len > 0)
+		r = by_key(call, key, err);
+	else if (peer->is_local)
+		by_socket(call, peer);
+	else
+		return err_set(err, -EACCES,
+			"this needs a key: send it as `Authorization: Bearer clo_...`");
+	call->caller.is_operator =
+		call->caller.role == ROLE_ADMIN && strcmp(call->caller.account, AUTH_OPERATOR) == 0;
+	return r;
+}
+
+static int count_key(const struct store_key *key, void *arg)
+{
+	*(int *)arg += 1;
+	return 0;
+}
+
+static int print_key(const char *key, struct err *err)
+{
+	scoped_str struct str text = {0};
+
+	str_printf(&text, "admin key, shown only now: %s\n", key);
+	return fdio_write_all(1, text.p, text.len) < 0
+	               ? err_set(err, -errno, "print the first key: %m")
+	               : 0;
+}
+
+int auth_first_start(struct store *store, struct err *err)
+{
+	const struct store_account account = {
+		.id = AUTH_OPERATOR, .name = AUTH_OPERATOR, .created_ms = clock_wall_ms()};
+	char key[AUTH_KEY_SIZE], hash[DIGEST_HEX_SIZE], id[ID_SIZE];
+	struct store_key row = {.id = id,
+		.account = AUTH_OPERATOR,
+		.hash = hash,
+		.name = "first",
+		.role = "admin",
+		.created_ms = account.created_ms};
+	int n = 0, r = store_account_add(store, &account, err);
+
+	if (r == -EEXIST)
+		r = 0;
+	if (r == 0)
+		r = store_key_list(store, AUTH_OPERATOR, NULL, 1, count_key, &n, err);
+	if (r < 0 || n > 0)
+		return r < 0 ? r : 0;
+	id_new("ke", id);
+	auth_new_key(key, hash);
+	row.prefix = (char[]){key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7], 0};
+	r = store_key_add(store, &row, err);
+	if (r == 0)
+		r = print_key(key, err);
+	explicit_bzero(key, sizeof(key));
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/call.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/http_status.h"
+#include "server/once.h"
+#include "util/mem.h"
+
+#define JSON_TYPE    "application/json"
+#define PROBLEM_TYPE "application/problem+json"
+
+void call_free(struct call *call)
+{
+	if (!call)
+		return;
+	for (size_t i = 0; i < CALL_PARAMS_MAX; i++)
+		free(call->params[i]);
+	for (size_t i = 0; i < call->n_query; i++) {
+		free(call->query[i].name);
+		free(call->query[i].value);
+	}
+	free(call->path);
+	free(call->once_name);
+	json_decref(call->body);
+	str_done(&call->out);
+	str_done(&call->fields);
+	free(call);
+}
+
+static void fill_problem(struct call *call, int r, const struct err *err)
+{
+	const char *code;
+	unsigned status = http_status_of(r, &code);
+
+	str_reset(&call->out);
+	call->status = call->status >= 400 ? call->status : status;
+	call->type = PROBLEM_TYPE;
+	http_status_problem(
+		&call->out, call->status, call->code ? call->code : code, err->msg, call->path);
+}
+
+void call_settle(struct call *call, int r, const struct err *err)
+{
+	if (r < 0)
+		fill_problem(call, r, err);
+	if (!call->status)
+		call->status = call->out.len > 0 ? 200 : 204;
+	once_end(call);
+}
+
+void call_send(struct call *call)
+{
+	const char *type = call->type ? call->type : JSON_TYPE;
+
+	if (call->fields.len > 0)
+		exchange_add_fields(call->exchange, str_slice(&call->fields));
+	exchange_reply(call->exchange, call->status, call->out.len > 0 ? type : NULL,
+		str_slice(&call->out));
+	call_free(call);
+}
+
+const char *call_query(const struct call *call, const char *name)
+{
+	for (size_t i = 0; i < call->n_query; i++)
+		if (strcmp(call->query[i].name, name) == 0)
+			return call->query[i].value;
+	return NULL;
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	for (size_t i = 0; names[i]; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+int call_check_query(const struct call *call, const char *const *names, struct err *err)
+{
+	for (size_t i = 0; i < call->n_query; i++)
+		if (!is_one_of(call->query[i].name, names))
+			return err_set(err, -EINVAL, "there is no parameter '%s' here",
+				call->query[i].name);
+	return 0;
+}
+
+int call_query_int(const struct call *call, const char *name, int64_t min, int64_t max,
+	int64_t otherwise, int64_t *ret, struct err *err)
+{
+	const char *text = call_query(call, name);
+	char *end;
+	long long v;
+
+	*ret = otherwise;
+	if (!text)
+		return 0;
+	errno = 0;
+	v = strtoll(text, &end, 10);
+	if (end == text || *end || errno || v < min || v > max)
+		return err_set(err, -EINVAL, "parameter '%s': want a number from %lld to %lld",
+			name, (long long)min, (long long)max);
+	*ret = v;
+	return 0;
+}
+
+int call_check_body(const struct call *call, const char *const *names, struct err *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(call->body, key, value) if (!is_one_of(key, names)) return err_set(
+		err, -EINVAL, "there is no member '%s' here", key);
+	return 0;
+}
+
+int call_text(const struct call *call, const char *key, const char **ret, struct err *err)
+{
+	const json_t *v = json_object_get(call->body, key);
+
+	*ret = json_string_value(v);
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_string(v))
+		return err_set(err, -EINVAL, "member '%s': want a text", key);
+	if (strlen(*ret) != json_string_length(v))
+		return err_set(err, -EINVAL, "member '%s': a text without NUL, please", key);
+	return 0;
+}
+
+int call_int(const struct call *call, const char *key, int64_t min, int64_t max, int64_t otherwise,
+	int64_t *ret, struct err *err)
+{
+	const json_t *v = json_object_get(call->body, key);
+
+	*ret = otherwise;
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
+		return err_set(err, -EINVAL, "member '%s': want a whole number from %lld to %lld",
+			key, (long long)min, (long long)max);
+	*ret = json_integer_value(v);
+	return 0;
+}
+
+int call_bool(const struct call *call, const char *key, bool *ret, struct err *err)
+{
+	const json_t *v = json_object_get(call->body, key);
+
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_boolean(v))
+		return err_set(err, -EINVAL, "member '%s': want true or false", key);
+	*ret = json_is_true(v);
+	return 0;
+}

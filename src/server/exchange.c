@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/exchange.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/http_internal.h"
+#include "server/http_status.h"
+
+void exchange_free(struct exchange *exchange)
+{
+	http1_head_done(&exchange->head);
+	http1_body_done(&exchange->reader);
+	str_done(&exchange->head_bytes);
+	str_done(&exchange->body);
+	str_done(&exchange->fields);
+	free(exchange);
+}
+
+void exchange_add_start(struct str *out, unsigned status, const char *type)
+{
+	http1_add_status(out, status, slice_of(http_status_reason(status)), 1);
+	if (type)
+		http1_add_field(out, slice_of("Content-Type"), slice_of(type));
+	http1_add_field(out, slice_of("Cache-Control"), slice_of("no-store"));
+	http1_add_field(out, slice_of("X-Content-Type-Options"), slice_of("nosniff"));
+}
+
+void exchange_add_length(struct str *out, size_t len)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%zu", len);
+	http1_add_field(out, slice_of("Content-Length"), slice_of(text));
+}
+
+static struct evbuffer *output_of(const struct exchange *exchange)
+{
+	return bufferevent_get_output(exchange->conn->bev);
+}
+
+const struct http1_head *exchange_head(const struct exchange *exchange)
+{
+	return &exchange->head;
+}
+
+struct slice exchange_body(const struct exchange *exchange)
+{
+	return str_slice(&exchange->body);
+}
+
+const struct http_peer *exchange_peer(const struct exchange *exchange)
+{
+	return &exchange->peer;
+}
+
+bool exchange_has_client(const struct exchange *exchange)
+{
+	return exchange->conn != NULL;
+}
+
+void exchange_on_gone(struct exchange *exchange, void (*on_gone)(void *arg), void *arg)
+{
+	exchange->on_gone = on_gone;
+	exchange->gone_arg = arg;
+}
+
+void exchange_on_drained(struct exchange *exchange, void (*on_drained)(void *arg), void *arg)
+{
+	exchange->on_drained = on_drained;
+	exchange->drained_arg = arg;
+}
+
+void exchange_add_fields(struct exchange *exchange, struct slice lines)
+{
+	str_add(&exchange->fields, lines.p, lines.len);
+}
+
+static void put(struct exchange *exchange, const struct str *bytes)
+{
+	evbuffer_add(output_of(exchange), bytes->p, bytes->len);
+}
+
+static void add_rest_of_head(struct exchange *exchange, struct str *out)
+{
+	str_add(out, exchange->fields.p, exchange->fields.len);
+	if (exchange->conn->is_last)
+		http1_add_field(out, slice_of("Connection"), slice_of("close"));
+	http1_add_end(out);
+}
+
+/* The exchange is over. */
+static void finish(struct exchange *exchange, bool is_whole)
+{
+	struct http_conn *conn = exchange->conn;
+
+	if (conn)
+		conn->exchange = NULL;
+	exchange_free(exchange);
+	if (conn && is_whole)
+		http_conn_answered(conn);
+	else if (conn)
+		http_conn_drop(conn);
+}
+
+void exchange_reply(struct exchange *exchange, unsigned status, const char *type, struct slice body)
+{
+	scoped_str struct str out = {0};
+
+	if (exchange->conn) {
+		exchange_add_start(&out, status, type);
+		if (status != 204)
+			exchange_add_length(&out, body.len);
+		add_rest_of_head(exchange, &out);
+		if (!slice_is(exchange->head.method, "HEAD"))
+			str_add(&out, body.p, body.len);
+		put(exchange, &out);
+	}
+	finish(exchange, true);
+}
+
+void exchange_begin(struct exchange *exchange, unsigned status, const char *type)
+{
+	scoped_str struct str out = {0};
+
+	exchange->has_begun = true;
+	exchange->is_chunked = exchange->head.minor > 0;
+	if (!exchange->conn)
+		return;
+	exchange->conn->is_last |= !exchange->is_chunked;
+	exchange_add_start(&out, status, type);
+	if (exchange->is_chunked)
+		http1_add_field(&out, slice_of("Transfer-Encoding"), slice_of("chunked"));
+	add_rest_of_head(exchange, &out);
+	put(exchange, &out);
+}
+
+void exchange_write(struct exchange *exchange, struct slice bytes)
+{
+	scoped_str struct str out = {0};
+
+	if (!exchange->conn || bytes.len == 0)
+		return;
+	if (exchange->is_chunked)
+		http1_add_chunk(&out, bytes);
+	else
+		str_add(&out, bytes.p, bytes.len);
+	put(exchange, &out);
+}
+
+size_t exchange_backlog(const struct exchange *exchange)
+{
+	return exchange->conn ? evbuffer_get_length(output_of(exchange)) : 0;
+}
+
+void exchange_end(struct exchange *exchange, bool is_whole)
+{
+	scoped_str struct str out = {0};
+
+	if (exchange->conn && is_whole && exchange->is_chunked) {
+		http1_add_last_chunk(&out);
+		http1_add_end(&out);
+		put(exchange, &out);
+	}
+	finish(exchange, is_whole && exchange->has_begun);
+}

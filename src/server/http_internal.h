@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What connections and their exchanges know of each other. */
+#ifndef SERVER_HTTP_INTERNAL_H
+#define SERVER_HTTP_INTERNAL_H
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+
+#include "server/http_conn.h"
+#include "util/str.h"
+
+enum http_state {
+	HTTP_IDLE, /* between requests */
+	HTTP_HEAD, /* some of one has come */
+	HTTP_BODY,
+	HTTP_ANSWERING, /* the exchange is somebody's */
+	HTTP_CLOSING,   /* the last bytes go out */
+};
+
+struct http_conn {
+	struct http_conns *conns;
+	struct http_conn *prev, *next;
+	struct bufferevent *bev;
+	struct event *deadline;
+	struct http_peer peer;
+	enum http_state state;
+	size_t scanned;
+	struct exchange *exchange; /* the one that is being read or answered */
+	bool is_last;              /* close behind this answer */
+};
+
+struct exchange {
+	struct http_conn *conn; /* NULL: the client has left */
+	struct http_peer peer;
+	struct str head_bytes, body, fields;
+	struct http1_head head;
+	struct http1_body reader;
+	size_t body_max;
+	bool has_begun, is_chunked;
+	void (*on_gone)(void *arg);
+	void *gone_arg;
+	void (*on_drained)(void *arg);
+	void *drained_arg;
+};
+
+struct http_conns {
+	struct event_base *base;
+	struct http_handler handler;
+	struct http_conn *first;
+	size_t n;
+};
+
+/* http_conn.c */
+void http_conn_drop(struct http_conn *conn); /* closes at once */
+/* The answer is out, or on its way: on to the next request, or to the end. */
+void http_conn_answered(struct http_conn *conn);
+
+/* exchange.c */
+void exchange_free(struct exchange *exchange);
+/* The lines of an answer's head that all have; type NULL: it has no body. */
+void exchange_add_start(struct str *out, unsigned status, const char *type);
+void exchange_add_length(struct str *out, size_t len);
+
+#endif

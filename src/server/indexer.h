@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Brings what records say into the store: exec-log rows, lifecycle events, figures, states. The record is the truth, the
+ * store its index: rows that are there already are left out, so reading one twice does no harm. Sandboxes that another
+ * replica made are found by looking at the folder of records. */
+#ifndef SERVER_INDEXER_H
+#define SERVER_INDEXER_H
+
+#include "server/server.h"
+#include "util/err.h"
+#include "util/str.h"
+
+int indexer_new(struct server *server, struct indexer **ret_indexer, struct err *err);
+void indexer_free(struct indexer *indexer);
+SCOPED_TYPE(indexer)
+
+/* Reads what is new in a sandbox's log. row (may be NULL) gets the exec-log row of exec where it was among that. 0, or 1
+ * where row was filled. -ENOENT: there is no such record, or it is not ours. From a worker. */
+int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *exec,
+	struct str *row, struct err *err);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/launcher_ask.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/launcher_client.h"
+#include "util/clock.h"
+#include "util/id.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+
+#define CONNECT_MS 10000
+#define AUDIT_MS   30000
+#define VERB_MS    (3600 * 1000) /* an image may have to be fetched */
+
+/* body: the members of the request; its object is closed here. */
+static int ask(struct server *server, struct launcher_ask *ask, struct jsonw *body, json_t **ret,
+	int *ret_fd, struct err *err)
+{
+	jsonw_object_end(body);
+	ask->body = str_slice(body->out);
+	return launcher_client_ask(server->office, ask, ret, ret_fd, err);
+}
+
+int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err)
+{
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	int fd = -1, r;
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "sandbox", sandbox);
+	r = ask(server,
+		&(struct launcher_ask){
+			.request = "connect", .pass_fd = -1, .timeout_ms = CONNECT_MS},
+		&j, NULL, &fd, err);
+	return r < 0 ? r : fd;
+}
+
+/* What a verb said on stderr, less what it says to somebody at a terminal: its name, its options, its help. */
+static int say(const char *text, int status, struct err *err)
+{
+	static const char *const before[] = {
+		"cloche: ", "create: ", "option '--spec': ", "'/proc/self/fd/3': "};
+	const char *help = strstr(text, " (`cloche"), *end = strchr(text, '\n');
+
+	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+		if (strncmp(text, before[i], strlen(before[i])) == 0)
+			text += strlen(before[i]);
+	end = help && (!end || help < end) ? help : end;
+	return err_set(err, status == 2 || status == 125 ? -EINVAL : -EIO, "%.*s",
+		end ? (int)(end - text) : (int)strlen(text), text);
+}
+
+static int take_result(const json_t *answer, char **ret_output, struct err *err)
+{
+	const char *output = json_string_value(json_object_get(answer, "output"));
+	const char *error = json_string_value(json_object_get(answer, "error"));
+	int status = (int)json_integer_value(json_object_get(answer, "status"));
+
+	if (status > 1)
+		return say(error ? error : "", status, err);
+	if (ret_output)
+		*ret_output = mem_dup(output ? output : "");
+	return status;
+}
+
+int launcher_ask_create(
+	struct call *call, const json_t *spec, char ret_id[ID_SIZE], struct err *err)
+{
+	scoped_mem char *text = json_dumps(spec, JSON_COMPACT), *output = NULL;
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	json_t *answer = NULL;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "account", call->caller.account);
+	jsonw_ktext(&j, "actor", call->caller.actor);
+	jsonw_key(&j, "spec");
+	jsonw_raw(&j, slice_of(text));
+	r = ask(call->server,
+		&(struct launcher_ask){.request = "create", .pass_fd = -1, .timeout_ms = VERB_MS},
+		&j, &answer, NULL, err);
+	if (r == 0)
+		r = take_result(answer, &output, err);
+	json_decref(answer);
+	if (r == 0 && (strlen(output) < ID_LEN || output[ID_LEN] != '\n'))
+		r = err_set(err, -EIO, "the launcher gave no id");
+	if (r == 0)
+		memcpy(ret_id, output, ID_LEN);
+	ret_id[ID_LEN] = '\0';
+	return r;
+}
+
+static void add_list(struct jsonw *j, const char *key, const char *const *items)
+{
+	jsonw_key(j, key);
+	jsonw_array(j);
+	for (size_t i = 0; items && items[i]; i++)
+		jsonw_text(j, items[i]);
+	jsonw_array_end(j);
+}
+
+int launcher_ask_verb(
+	struct call *call, const struct launcher_verb *verb, char **ret_output, struct err *err)
+{
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	json_t *answer = NULL;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "verb", verb->verb);
+	jsonw_ktext(&j, "sandbox", verb->sandbox);
+	jsonw_ktext(&j, "actor", call->caller.actor);
+	add_list(&j, "options", verb->options);
+	add_list(&j, "words", verb->words);
+	r = ask(call->server,
+		&(struct launcher_ask){
+			.request = "verb", .pass_fd = verb->stdout_fd, .timeout_ms = VERB_MS},
+		&j, &answer, NULL, err);
+	if (r == 0)
+		r = take_result(answer, ret_output, err);
+	json_decref(answer);
+	return r;
+}
+
+static int index_line(struct call *call, const json_t *line, int64_t n, struct err *err)
+{
+	scoped_mem char *text = json_dumps(line, JSON_COMPACT);
+	const char *sandbox = json_string_value(json_object_get(line, "sandbox"));
+	const struct store_event row = {.account = call->caller.account,
+		.sandbox = sandbox,
+		.seq = n,
+		.at_ms = clock_wall_ms(),
+		.kind = json_string_value(json_object_get(line, "act")),
+		.json = text};
+	int r = store_audit_add(call->server->store, &row, 1, err);
+
+	return r < 0 ? r : 0;
+}
+
+int launcher_ask_audit(struct call *call, const char *act, const char *object, const char *sandbox,
+	const char *detail, struct err *err)
+{
+	json_t *line = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s*, s:s*}", "account",
+		call->caller.account, "actor", call->caller.actor, "origin",
+		exchange_peer(call->exchange)->address, "act", act, "object", object, "sandbox",
+		sandbox, "detail", detail);
+	scoped_mem char *text = json_dumps(line, JSON_COMPACT);
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	json_t *answer = NULL;
+	int64_t n;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_key(&j, "line");
+	jsonw_raw(&j, slice_of(text));
+	r = ask(call->server,
+		&(struct launcher_ask){.request = "audit", .pass_fd = -1, .timeout_ms = AUDIT_MS},
+		&j, &answer, NULL, err);
+	n = json_integer_value(json_object_get(answer, "n"));
+	json_decref(answer);
+	if (r == 0) {
+		char at[CLOCK_TEXT_LEN];
+
+		clock_format(clock_wall_ms(), at);
+		json_object_set_new(line, "n", json_integer(n));
+		json_object_set_new(line, "at", json_string(at));
+		r = index_line(call, line, n, err);
+	}
+	json_decref(line);
+	return r;
+}

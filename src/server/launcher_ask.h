@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What handlers want of the launcher, in their words. All block and are for a worker. */
+#ifndef SERVER_LAUNCHER_ASK_H
+#define SERVER_LAUNCHER_ASK_H
+
+#include "server/call.h"
+#include "util/id.h"
+
+/* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ENOENT, -ECONNREFUSED where none lives. */
+int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err);
+/* Makes a sandbox of a spec for who calls; its id. */
+int launcher_ask_create(
+	struct call *call, const json_t *spec, char ret_id[ID_SIZE], struct err *err);
+
+/* Runs a verb of the launcher's table. stdout_fd: where it prints, -1: into *ret_output (may be NULL; the caller's). Its
+ * exit status, or negative where it failed, with what it said. */
+struct launcher_verb {
+	const char *verb, *sandbox;
+	const char *const *options; /* end with NULL; may be NULL */
+	const char *const *words;
+	int stdout_fd;
+};
+int launcher_ask_verb(
+	struct call *call, const struct launcher_verb *verb, char **ret_output, struct err *err);
+
+/* Writes a line of the audit journal and its row in the store. sandbox, detail may be NULL. */
+int launcher_ask_audit(struct call *call, const char *act, const char *object, const char *sandbox,
+	const char *detail, struct err *err);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <openssl/pem.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "util/mem.h"
+
+#define AT_ONCE 64 /* accepted in one turn of the loop */
+
+struct listener {
+	struct http_conns *conns;
+	int fd;
+	bool is_local;
+	SSL_CTX *tls;
+	struct event *io;
+};
+
+static void name_tcp(const struct sockaddr_storage *from, socklen_t len, struct http_peer *peer)
+{
+	char host[48] = "?", port[8] = "?";
+
+	(void)getnameinfo((const struct sockaddr *)from, len, host, sizeof(host), port,
+		sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV); /* an address always has numbers */
+	snprintf(peer->address, sizeof(peer->address),
+		from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+static int name_local(int fd, struct http_peer *peer)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	peer->is_local = true;
+	peer->uid = cred.uid;
+	snprintf(peer->address, sizeof(peer->address), "unix");
+	return 0;
+}
+
+static bool take_one(struct listener *l)
+{
+	struct sockaddr_storage from = {0};
+	socklen_t len = sizeof(from);
+	struct http_peer peer = {0};
+	const int on = 1;
+	int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return errno == EINTR || errno == ECONNABORTED;
+	if (l->is_local && name_local(fd, &peer) < 0) {
+		close(fd);
+		return true;
+	}
+	if (!l->is_local) {
+		name_tcp(&from, len, &peer);
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower */
+	}
+	http_conn_add(l->conns, fd, l->tls, &peer);
+	return true;
+}
+
+static void on_connection(evutil_socket_t fd, short what, void *ctx)
+{
+	for (int i = 0; i < AT_ONCE && take_one(ctx); i++)
+		;
+}
+
+struct listener *listener_new(
+	struct event_base *base, struct http_conns *conns, int fd, bool is_local, SSL_CTX *tls)
+{
+	struct listener *l = new0(struct listener);
+
+	*l = (struct listener){.conns = conns, .fd = fd, .is_local = is_local, .tls = tls};
+	l->io = event_new(base, fd, EV_READ | EV_PERSIST, on_connection, l);
+	event_add(l->io, NULL);
+	return l;
+}
+
+void listener_free(struct listener *l)
+{
+	if (!l)
+		return;
+	event_free(l->io);
+	close(l->fd);
+	free(l);
+}
+
+static int use_chain(SSL_CTX *tls, BIO *in)
+{
+	X509 *own = PEM_read_bio_X509(in, NULL, NULL, NULL), *next;
+	bool is_used = own && SSL_CTX_use_certificate(tls, own) == 1;
+
+	X509_free(own);
+	while (is_used && (next = PEM_read_bio_X509(in, NULL, NULL, NULL)))
+		is_used = SSL_CTX_add0_chain_cert(tls, next) == 1;
+	return is_used ? 0 : -EINVAL;
+}
+
+int listener_make_tls(const char *cert, const char *key, SSL_CTX **ret_tls, struct err *err)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
+	BIO *cert_in = BIO_new_mem_buf(cert, -1), *key_in = BIO_new_mem_buf(key, -1);
+	EVP_PKEY *pkey = PEM_read_bio_PrivateKey(key_in, NULL, NULL, NULL);
+	int r = use_chain(tls, cert_in);
+
+	if (r == 0 && (!pkey || SSL_CTX_use_PrivateKey(tls, pkey) != 1 ||
+			      SSL_CTX_check_private_key(tls) != 1))
+		r = -EINVAL;
+	EVP_PKEY_free(pkey);
+	BIO_free(cert_in);
+	BIO_free(key_in);
+	if (r < 0) {
+		SSL_CTX_free(tls);
+		return err_set(err, r,
+			"--tls-cert and --tls-key: want a certificate and its key, both in PEM");
+	}
+	SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+	*ret_tls = tls;
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Accepts connections on sockets that the launcher opened. */
+#ifndef SERVER_LISTENER_H
+#define SERVER_LISTENER_H
+
+#include <event2/event.h>
+#include <openssl/ssl.h>
+
+#include "server/http_conn.h"
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct listener;
+
+/* Takes the socket over. is_local: a Unix socket, whose clients are known by their uid. tls: NULL, or borrowed. */
+struct listener *listener_new(
+	struct event_base *base, struct http_conns *conns, int fd, bool is_local, SSL_CTX *tls);
+void listener_free(struct listener *listener);
+SCOPED_TYPE(listener)
+
+/* TLS 1.2 and later, of a certificate (with its chain) and a key in PEM. */
+int listener_make_tls(const char *cert, const char *key, SSL_CTX **ret_tls, struct err *err);
+
+#endif

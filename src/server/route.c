@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/route.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "server/api.h"
+
+#define SB "/v1/sandboxes/{id}"
+
+const struct route route_table[] = {
+	{"GET", "/health", RIGHT_ANYONE, api_health},
+	{"GET", "/v1/health", RIGHT_ANYONE, api_health},
+
+	{"POST", "/v1/sandboxes", RIGHT_WORK, api_sandboxes_create, .has_body = true,
+		.is_creating = true, .is_slow = true},
+	{"GET", "/v1/sandboxes", RIGHT_READ, api_sandboxes_list},
+	{"GET", SB, RIGHT_READ, api_sandboxes_get},
+	{"DELETE", SB, RIGHT_WORK, api_sandboxes_delete, .is_slow = true},
+	{"POST", SB "/pause", RIGHT_WORK, api_sandboxes_pause},
+	{"POST", SB "/wake", RIGHT_WORK, api_sandboxes_wake},
+	{"POST", SB "/stop", RIGHT_WORK, api_sandboxes_stop, .is_slow = true},
+	{"POST", SB "/suspend", RIGHT_WORK, api_sandboxes_suspend, .is_slow = true},
+	{"POST", SB "/resume", RIGHT_WORK, api_sandboxes_resume, .is_slow = true},
+
+	{"POST", SB "/exec", RIGHT_WORK, api_exec_start, .has_body = true, .is_creating = true},
+	{"GET", SB "/exec/{exec}", RIGHT_READ, api_exec_get},
+	{"POST", SB "/exec/{exec}/kill", RIGHT_WORK, api_exec_kill},
+
+	{"GET", SB "/log", RIGHT_READ, api_log_sandbox},
+	{"GET", "/v1/log", RIGHT_READ, api_log_account},
+	{"GET", SB "/watch", RIGHT_READ, api_watch},
+	{"GET", SB "/lifecycle", RIGHT_READ, api_lifecycle},
+	{"GET", SB "/metrics", RIGHT_READ, api_metrics},
+
+	{"GET", "/v1/audit", RIGHT_ADMIN, api_audit},
+	{"POST", "/v1/api-keys", RIGHT_ADMIN, api_keys_create, .has_body = true},
+	{"GET", "/v1/api-keys", RIGHT_ADMIN, api_keys_list},
+	{"DELETE", "/v1/api-keys/{key}", RIGHT_ADMIN, api_keys_revoke},
+	{"POST", "/v1/accounts", RIGHT_OPERATOR, api_accounts_create, .has_body = true},
+	{"GET", "/v1/accounts", RIGHT_OPERATOR, api_accounts_list},
+};
+const size_t route_n = sizeof(route_table) / sizeof(route_table[0]);
+
+/* The next part of a path, without its slash. False at the end. */
+static bool next_part(struct slice *rest, struct slice *ret)
+{
+	const char *slash;
+
+	if (rest->len == 0 || rest->p[0] != '/')
+		return false;
+	slash = memchr(rest->p + 1, '/', rest->len - 1);
+	ret->p = rest->p + 1;
+	ret->len = slash ? (size_t)(slash - ret->p) : rest->len - 1;
+	rest->p = ret->p + ret->len;
+	rest->len -= ret->len + 1;
+	return true;
+}
+
+static bool matches(const char *pattern, struct slice path, struct slice params[CALL_PARAMS_MAX])
+{
+	struct slice want = slice_of(pattern), a, b;
+	size_t n = 0;
+
+	for (;;) {
+		bool has_a = next_part(&want, &a), has_b = next_part(&path, &b);
+
+		if (!has_a || !has_b)
+			return has_a == has_b && path.len == 0;
+		if (a.len > 1 && a.p[0] == '{' && b.len > 0 && n < CALL_PARAMS_MAX)
+			params[n++] = b;
+		else if (!slice_eq(a, b))
+			return false;
+	}
+}
+
+int route_find(struct slice method, struct slice path, const struct route **ret,
+	struct slice ret_params[CALL_PARAMS_MAX], struct str *allow)
+{
+	bool is_head = slice_is(method, "HEAD");
+
+	for (size_t i = 0; i < route_n; i++) {
+		const struct route *route = &route_table[i];
+		struct slice params[CALL_PARAMS_MAX] = {{0}};
+
+		if (!matches(route->path, path, params))
+			continue;
+		if (slice_is(method, route->method) ||
+			(is_head && strcmp(route->method, "GET") == 0)) {
+			memcpy(ret_params, params, sizeof(params));
+			*ret = route;
+			return 0;
+		}
+		str_puts(allow, allow->len > 0 ? ", " : "");
+		str_puts(allow, route->method);
+	}
+	return allow->len > 0 ? -EOPNOTSUPP : -ENOENT;
+}
+
+bool route_allows(const struct route *route, const struct caller *caller)
+{
+	switch (route->right) {
+	case RIGHT_ANYONE:
+		return true;
+	case RIGHT_READ:
+		return caller->role >= ROLE_AUDITOR;
+	case RIGHT_WORK:
+		return caller->role >= ROLE_MEMBER;
+	case RIGHT_ADMIN:
+		return caller->role >= ROLE_ADMIN;
+	case RIGHT_OPERATOR:
+		return caller->is_operator;
+	}
+	return false;
+}

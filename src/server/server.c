@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "server/auth.h"
+#include "server/dispatch.h"
+#include "server/indexer.h"
+#include "server/limiter.h"
+#include "server/listener.h"
+#include "server/watch_stream.h"
+#include "server/workers.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+#define THREADS      8
+#define THREADS_SLOW 32
+#define SOCKETS_MAX  8
+
+struct parts { /* what a server is made of beside what all see */
+	struct server server;
+	struct http_conns *conns;
+	struct listener *listeners[SOCKETS_MAX];
+	size_t n_listeners;
+	SSL_CTX *tls;
+	struct event *on_end;
+};
+
+static const char *text_of(const json_t *settings, const char *key)
+{
+	return json_string_value(json_object_get(settings, key));
+}
+
+static void on_end(evutil_socket_t signal, short what, void *ctx)
+{
+	struct parts *parts = ctx;
+
+	event_base_loopbreak(parts->server.base);
+}
+
+static int open_store(struct server *server, const json_t *settings, struct err *err)
+{
+	const char *place = text_of(settings, "database");
+	int r = store_open(place ? place : "", &server->store, err);
+
+	if (r == -EACCES)
+		return err_wrap(err, r, "let the user without rights through the folders above");
+	return r < 0 ? r : auth_first_start(server->store, err);
+}
+
+static int make_tls(struct parts *parts, const json_t *settings, struct err *err)
+{
+	const char *cert = text_of(settings, "tls_cert"), *key = text_of(settings, "tls_key");
+
+	if (!cert && !key)
+		return 0;
+	if (!cert || !key)
+		return err_set(err, -EINVAL, "--tls-cert and --tls-key belong together");
+	return listener_make_tls(cert, key, &parts->tls, err);
+}
+
+static void open_listeners(struct parts *parts, const json_t *settings, int from)
+{
+	const json_t *sockets = json_object_get(settings, "sockets");
+	struct http_handler handler = dispatch_handler(&parts->server);
+
+	parts->conns = http_conn_new(parts->server.base, &handler);
+	for (size_t i = 0; i < json_array_size(sockets) && i < SOCKETS_MAX; i++) {
+		const char *kind = json_string_value(json_array_get(sockets, i));
+		bool is_local = kind && strcmp(kind, "unix") == 0;
+
+		parts->listeners[parts->n_listeners++] = listener_new(parts->server.base,
+			parts->conns, from + (int)i, is_local, is_local ? NULL : parts->tls);
+	}
+}
+
+static int start(struct parts *parts, const json_t *settings, int from, struct err *err)
+{
+	struct server *server = &parts->server;
+	int r = open_store(server, settings, err);
+
+	if (r == 0)
+		r = make_tls(parts, settings, err);
+	if (r == 0)
+		r = workers_new(server->base, THREADS, &server->workers, err);
+	if (r == 0)
+		r = workers_new(server->base, THREADS_SLOW, &server->slow, err);
+	if (r < 0)
+		return r;
+	server->limiter = limiter_new(server->store);
+	r = indexer_new(server, &server->indexer, err);
+	if (r == 0)
+		r = watch_stream_hub_new(server, &server->watches, err);
+	if (r < 0)
+		return r;
+	open_listeners(parts, settings, from);
+	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
+	event_add(parts->on_end, NULL);
+	return 0;
+}
+
+/* Connections first: what is at work then is answered to nobody. */
+static void stop(struct parts *parts)
+{
+	struct server *server = &parts->server;
+
+	for (size_t i = 0; i < parts->n_listeners; i++)
+		listener_free(parts->listeners[i]);
+	http_conn_free(parts->conns);
+	workers_free(server->slow);
+	workers_free(server->workers);
+	watch_stream_hub_free(server->watches);
+	indexer_free(server->indexer);
+	limiter_free(server->limiter);
+	store_free(server->store);
+	SSL_CTX_free(parts->tls);
+	if (parts->on_end)
+		event_free(parts->on_end);
+	event_base_free(server->base);
+}
+
+int server_run(const json_t *settings, int office, int sockets_from, struct err *err)
+{
+	struct parts parts = {.server = {.state_dir = text_of(settings, "state_dir"),
+				      .config = json_object_get(settings, "config"),
+				      .office = office}};
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	parts.server.base = event_base_new();
+	if (!parts.server.base || !parts.server.state_dir)
+		return err_set(err, -EINVAL, "the settings name no state");
+	r = start(&parts, settings, sockets_from, err);
+	if (r == 0)
+		event_base_dispatch(parts.server.base);
+	stop(&parts);
+	return r;
+}

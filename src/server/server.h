@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control plane's half that faces the network, as a whole. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include <event2/event.h>
+#include <jansson.h>
+
+#include "store/store.h"
+#include "util/err.h"
+#include "util/scoped.h"
+
+struct workers;
+struct indexer;
+struct limiter;
+struct watch_stream_hub;
+
+struct server {
+	struct event_base *base;
+	struct workers *workers; /* for what is short */
+	struct workers *slow;    /* for what may take minutes: images, manifests */
+	struct store *store;
+	struct indexer *indexer;
+	struct limiter *limiter;
+	struct watch_stream_hub *watches;
+	const char *state_dir;
+	const json_t *config; /* of --config */
+	int office;           /* to the launcher: control/launcher_client.h */
+};
+
+/* Serves until it is asked to end by SIGTERM. settings: what the launcher tells (launcher/serve_process.c); sockets are at
+ * sockets_from and behind. */
+int server_run(const json_t *settings, int office, int sockets_from, struct err *err);
+
+#endif

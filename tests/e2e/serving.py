@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A control plane of a test's own: `cloche serve` on a free port, and a client that speaks HTTP to it."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+
+from harness import wait_for
+
+TYPE = 'application/json'
+STREAM = 'text/event-stream'
+
+
+def free_port():
+	with socket.create_server(('127.0.0.1', 0)) as listening:
+		return listening.getsockname()[1]
+
+
+class Postgres:
+	"""A PostgreSQL of our own in a folder, reached by its Unix socket; root may not run one."""
+
+	def __init__(self, folder):
+		found = sorted(pathlib.Path('/usr/lib/postgresql').glob('[1-9]*/bin'))
+		assert found, 'PostgreSQL is not installed (package postgresql)'
+		self.bin, self.folder, self.n = found[-1], pathlib.Path(folder), 0
+		self.user = pwd.getpwnam('postgres')
+		self.folder.mkdir(mode=0o755)
+		os.chown(self.folder, self.user.pw_uid, self.user.pw_gid)
+		self.call('initdb', '-D', self.folder / 'data', '-U', 'cloche', '-A', 'trust', '--no-sync', '-E', 'UTF8', '--locale=C')
+		self.start()
+
+	def how(self):
+		return {'user': self.user.pw_uid, 'group': self.user.pw_gid, 'extra_groups': [], 'cwd': self.folder}
+
+	def call(self, program, *args):
+		subprocess.run([self.bin / program, *map(os.fspath, args)], check=True, capture_output=True, timeout=60, **self.how())
+
+	def start(self):
+		self.process = subprocess.Popen([self.bin / 'postgres', '-D', self.folder / 'data', '-k', self.folder, '-c', 'listen_addresses='],
+			stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.how())
+		wait_for(lambda: subprocess.run([self.bin / 'pg_isready', '-q', '-h', self.folder], check=False).returncode == 0, 'PostgreSQL', 30)
+
+	def database(self):
+		"""A new, empty one: its place."""
+		self.n += 1
+		self.call('createdb', '-h', self.folder, '-U', 'cloche', f'test{self.n}')
+		return f'postgres://cloche@/test{self.n}?host={self.folder}'
+
+	def kill(self):
+		self.process.kill()
+		self.process.wait()
+
+	def close(self):
+		self.process.send_signal(signal.SIGINT) # fast: clients are cut off
+		self.process.wait(timeout=30)
+		shutil.rmtree(self.folder)
+
+
+class Reply:
+	def __init__(self, response, body):
+		self.status, self.headers, self.body = response.status, response.headers, body
+
+	@property
+	def json(self):
+		return json.loads(self.body)
+
+	def __repr__(self):
+		return f'{self.status} {self.body[:1000]!r}'
+
+
+class Events:
+	"""A stream of server-sent events: iterate to get (event, id, data) as they come."""
+
+	def __init__(self, connection, response):
+		self.connection, self.response, self.status = connection, response, response.status
+
+	def __iter__(self):
+		fields = {}
+		for line in self.lines():
+			name, _, value = line.partition(':')
+			if line and name:
+				fields[name] = value.lstrip(' ')
+			elif not line and fields:
+				yield fields.get('event'), fields.get('id'), json.loads(fields['data'])
+				fields = {}
+
+	def lines(self):
+		while line := self.response.readline():
+			yield line.decode().rstrip('\n')
+
+	def take(self, n):
+		return [event for _, event in zip(range(n), self)]
+
+	def close(self):
+		if self.connection.sock:
+			self.connection.sock.close()
+		self.response.close()
+		self.connection.close()
+
+
+class Client:
+	def __init__(self, server, key):
+		self.server, self.key = server, key
+
+	def open(self, method, path, body=None, headers=None, limit_s=60):
+		"""The connection and the response, whose body is still to be read."""
+		connection = http.client.HTTPConnection('127.0.0.1', self.server.port, timeout=limit_s)
+		head = {'Authorization': f'Bearer {self.key}'} if self.key else {}
+		if isinstance(body, (dict, list)):
+			body, head['Content-Type'] = json.dumps(body), TYPE
+		connection.request(method, path, body, {**head, **(headers or {})})
+		return connection, connection.getresponse()
+
+	def call(self, method, path, body=None, **how):
+		connection, response = self.open(method, path, body, **how)
+		with contextlib.closing(connection):
+			return Reply(response, response.read())
+
+	def get(self, path, **how):
+		return self.call('GET', path, **how)
+
+	def post(self, path, body=None, **how):
+		return self.call('POST', path, body, **how)
+
+	def delete(self, path, **how):
+		return self.call('DELETE', path, **how)
+
+	def stream(self, path, body=None, headers=None, **how):
+		method = 'GET' if body is None else 'POST'
+		connection, response = self.open(method, path, body, headers={'Accept': STREAM, **(headers or {})}, **how)
+		return Events(connection, response)
+
+	def pages(self, path, limit):
+		"""All items of a list, page by page."""
+		cursor, sign = '', '&' if '?' in path else '?'
+		while True:
+			page = self.get(f'{path}{sign}limit={limit}{cursor}')
+			assert page.status == 200, page
+			yield from page.json['items']
+			if not page.json['next_cursor']:
+				return
+			cursor = '&cursor=' + page.json['next_cursor']
+
+	def create(self, **spec):
+		made = self.post('/v1/sandboxes', spec)
+		assert made.status == 201, made
+		return made.json['id']
+
+	def exec(self, sandbox, command, **how):
+		done = self.post(f'/v1/sandboxes/{sandbox}/exec', {'command': command, **how})
+		assert done.status == 200, done
+		return done.json
+
+
+class Server:
+	"""One `cloche serve`; it may be stopped, killed and started again."""
+
+	def __init__(self, cloche, *options, database=None):
+		self.cloche, self.options, self.database = cloche, options, database
+		self.port, self.key = free_port(), None
+		self.start()
+		self.admin = Client(self, self.key)
+
+	def start(self):
+		place = ('--database', self.database) if self.database else ()
+		self.log = open(pathlib.Path(self.cloche.cwd) / f'serve-{self.port}.log', 'ab+', buffering=0) # noqa: SIM115 (closed by stop)
+		self.process = self.cloche.start('serve', '--listen', f'127.0.0.1:{self.port}', *place, *self.options, stderr=self.log, text=True)
+		if not self.key:
+			self.key = self.process.stdout.readline().rsplit(' ', 1)[-1].strip()
+			assert self.key.startswith('clo_'), self.said()
+		wait_for(self.is_up, 'the control plane', 20)
+
+	def said(self):
+		self.log.seek(0)
+		return self.log.read().decode()
+
+	def is_up(self):
+		assert self.process.poll() is None, self.said()
+		with contextlib.suppress(OSError):
+			return Client(self, None).get('/health').status == 200
+		return False
+
+	def serve_pid(self):
+		"""The half without rights."""
+		children = pathlib.Path(f'/proc/{self.process.pid}/task/{self.process.pid}/children').read_text().split()
+		return next(int(pid) for pid in children if pathlib.Path(f'/proc/{pid}/comm').read_text().strip() == 'cloche-serve')
+
+	def client(self, role='admin', account=None):
+		if account:
+			made = self.admin.post('/v1/accounts', {'id': account})
+			assert made.status in (201, 409), made
+		made = self.admin.post('/v1/api-keys', {'role': role, 'name': 'test', **({'account': account} if account else {})})
+		assert made.status == 201, made
+		return Client(self, made.json['key'])
+
+	def stop(self):
+		self.process.terminate()
+		self.process.wait(timeout=20)
+		self.process.stdout.close()
+		self.log.close()
+
+	def restart(self):
+		self.stop()
+		self.start()
+
+	def close(self):
+		"""Ends every sandbox first, so that nothing of them is left."""
+		for box in list((self.cloche.state / 'sandboxes').iterdir()) if (self.cloche.state / 'sandboxes').is_dir() else []:
+			self.cloche.call('rm', box.name)
+		self.stop()

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The control plane: sandboxes and commands over HTTP, the exec log, live streams, accounts and keys."""
+import http.client
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from harness import wait_for
+from serving import Client
+
+
+@pytest.fixture
+def box(admin):
+	made = admin.create()
+	yield made
+	assert admin.delete(f'/v1/sandboxes/{made}').status == 200
+
+
+def at(box, rest=''):
+	return f'/v1/sandboxes/{box}{rest}'
+
+
+def test_life_of_a_sandbox(admin):
+	made = admin.post('/v1/sandboxes', {'name': 'first', 'labels': {'team': 'a b'}})
+	assert made.status == 201, made
+	box = made.json['id']
+	assert made.json['state'] == 'running' and made.json['labels'] == {'team': 'a b'} and made.json['account'] == 'default'
+	for act, state in (('pause', 'paused'), ('wake', 'running'), ('suspend', 'suspended'), ('resume', 'running'), ('stop', 'ended')):
+		done = admin.post(at(box, '/' + act))
+		assert done.status == 200 and done.json['state'] == state == admin.get(at(box)).json['state'], (act, done)
+	assert [one['id'] for one in admin.get('/v1/sandboxes?label=team%3Da+b').json['items']] == [box]
+	assert admin.get('/v1/sandboxes?state=running').json['items'] == []
+	assert admin.delete(at(box)).status == 200
+	kinds = [event['kind'] for event in admin.get(at(box, '/lifecycle')).json['items']]
+	assert kinds == ['sandbox.created', 'sandbox.started', 'sandbox.paused', 'sandbox.woken', 'sandbox.suspended', 'sandbox.resumed', 'sandbox.stopped',
+		'sandbox.removed'] or kinds[:7] == ['sandbox.created', 'sandbox.started', 'sandbox.paused', 'sandbox.woken', 'sandbox.suspended', 'sandbox.resumed',
+		'sandbox.stopped'], kinds
+
+
+def test_an_exec_answers_with_its_row(admin, box):
+	row = admin.exec(box, 'echo out; echo err >&2; exit 3')
+	assert (row['exit_code'], row['stdout'], row['stderr'], row['via'], row['source'], row['id']) == (3, 'out\n', 'err\n', 'api', 'agent', 1)
+	assert row['actor'].startswith('key:ke_') and row['account'] == 'default' and row['sandbox'] == box
+	log = admin.get(at(box, '/log')).json
+	assert log['items'] == [row] and log['next_cursor'] is None
+	assert admin.get(at(box, f'/exec/{row["exec"]}')).json == row
+	done = admin.post(at(box, '/exec'), {'argv': ['cat'], 'stdin': 'x' * 700000})
+	assert done.json['stdout_bytes'] == 700000 and done.json['exit_code'] == 0
+	timed = admin.exec(box, 'sleep 20', timeout_ms=200)
+	assert timed['timed_out'] and timed['duration_ms'] < 10000
+
+
+def test_an_exec_is_streamed(admin, box):
+	events = admin.stream(at(box, '/exec'), {'command': r'printf "\303"; sleep 0.2; printf "\251\n"; echo two >&2; exit 4'})
+	got = list(events)
+	assert got[0][0] == 'start' and got[-1][0] == 'exit' and got[-1][2]['exit_code'] == 4, got
+	assert ''.join(data['data'] for name, _, data in got if name == 'stdout') == 'é\n'
+	assert not any('data_b64' in data for _, _, data in got)
+	assert [data['data'] for name, _, data in got if name == 'stderr'] == ['two\n']
+	assert got[-1][2]['exec'] == got[0][2]['exec']
+
+
+def test_a_detached_exec_and_its_end(admin, box):
+	done = admin.post(at(box, '/exec'), {'command': 'sleep 100', 'detach': True})
+	assert done.status == 202
+	assert admin.get(at(box, f'/exec/{done.json["exec"]}')).status == 404
+	assert admin.post(at(box, f'/exec/{done.json["exec"]}/kill')).status in (200, 204)
+	wait_for(lambda: admin.get(at(box, f'/exec/{done.json["exec"]}')).status == 200, 'its row')
+	assert admin.get(at(box, f'/exec/{done.json["exec"]}')).json['signal'] == 9
+
+
+@pytest.mark.parametrize('kill', [False, True])
+def test_a_client_that_leaves(admin, box, kill):
+	connection, _ = None, None
+	connection = http.client.HTTPConnection('127.0.0.1', admin.server.port)
+	connection.request('POST', at(box, '/exec'), '{"command":"sleep 1; echo finished > /workspace/f; exit 4", "kill_on_disconnect": %s}' % str(kill).lower(),
+		{'Authorization': f'Bearer {admin.key}'})
+	time.sleep(0.4)
+	connection.sock.shutdown(socket.SHUT_RDWR)
+	connection.close()
+	rows = wait_for(lambda: admin.get(at(box, '/log')).json['items'], 'a row')
+	assert (rows[0]['signal'] == 9) if kill else (rows[0]['exit_code'] == 4 and rows[0]['duration_ms'] >= 1000)
+	assert admin.exec(box, 'cat /workspace/f')['stdout'] == ('' if kill else 'finished\n')
+
+
+def test_pages_neither_skip_nor_repeat(admin, box):
+	before = [admin.exec(box, f'true {n}')['id'] for n in range(9)]
+	done = []
+
+	def more():
+		for n in range(25):
+			done.append(admin.exec(box, f'true later {n}')['id'])
+
+	threads = [threading.Thread(target=more) for _ in range(2)]
+	for thread in threads:
+		thread.start()
+	rows = list(admin.pages(at(box, '/log'), 7))
+	for thread in threads:
+		thread.join()
+	ids, seqs = [row['id'] for row in rows], [row['seq'] for row in rows]
+	assert len(ids) == len(set(ids)) and seqs == sorted(seqs) and set(before) <= set(ids)
+	every = list(admin.pages(at(box, '/log'), 1000))
+	assert sorted(before + done) == sorted(row['id'] for row in every) == list(range(1, 60))
+	assert admin.get(at(box, '/log?order=desc&limit=3')).json['items'] == every[:-4:-1]
+
+
+def test_rows_are_found_by_text(admin, box):
+	for command in ('echo needle-one', 'echo other', r"printf 'a\tb%s' \%x_"):
+		admin.exec(box, command)
+	assert [row['command'] for row in admin.get(at(box, '/log?q=EEDLE-o')).json['items']] == ['echo needle-one']
+	assert [row['command'] for row in admin.get(at(box, '/log?q=%25x_')).json['items']] == [r"printf 'a\tb%s' \%x_"]
+	assert admin.get(at(box, '/log?q=zzz')).json['items'] == []
+
+
+def test_watch_goes_on_where_it_was_cut(admin, box):
+	for n in range(5):
+		admin.exec(box, f'true {n}')
+	events = admin.stream(at(box, '/watch'))
+	first = events.take(3)
+	events.close()
+	assert [event[1] for event in first] == ['r1', 'r2', 'r3']
+	events = admin.stream(at(box, '/watch'), headers={'Last-Event-ID': 'r3'})
+	rest = events.take(2)
+	admin.exec(box, 'true live')
+	live = events.take(1)
+	events.close()
+	assert [event[1] for event in rest + live] == ['r4', 'r5', 'r6'] and live[0][2]['command'] == 'true live'
+
+
+def test_watch_has_every_event(server, admin):
+	box = admin.create()
+	events = admin.stream(at(box, '/watch?events=true'))
+	for n in range(3):
+		admin.exec(box, f'touch /tmp/f{n}; ls /tmp')
+	admin.post(at(box, '/stop'))
+	got = list(events)
+	seqs = [int(id[1:]) for name, id, _ in got if name == 'trace']
+	assert seqs == list(range(1, len(seqs) + 1)) and got[-1][0] == 'end' and [name for name, _, _ in got].count('row') == 3
+	middle = seqs[len(seqs) // 2]
+	again = [int(id[1:]) for name, id, _ in admin.stream(at(box, '/watch?events=true'), headers={'Last-Event-ID': f's{middle}'}) if name == 'trace']
+	assert again == seqs[middle:]
+	assert admin.delete(at(box)).status == 200
+
+
+def test_a_restart_loses_nothing(server, admin):
+	box = admin.create()
+	admin.exec(box, 'echo before > /workspace/f')
+	server.restart()
+	assert admin.get(at(box)).json['state'] == 'running'
+	assert admin.exec(box, 'cat /workspace/f')['stdout'] == 'before\n'
+	assert [row['id'] for row in admin.pages(at(box, '/log'), 10)] == [1, 2]
+	assert admin.delete(at(box)).status == 200
+
+
+def test_a_killed_half_is_started_again(server, admin):
+	box = admin.create()
+	done = []
+	thread = threading.Thread(target=lambda: done.append(Client(server, server.key).call('POST', at(box, '/exec'), {'command': 'sleep 1; exit 5'})))
+	old = server.serve_pid()
+	with pytest.raises((http.client.HTTPException, OSError)):
+		connection = http.client.HTTPConnection('127.0.0.1', server.port)
+		connection.request('POST', at(box, '/exec'), '{"command":"sleep 1; exit 5"}', {'Authorization': f'Bearer {admin.key}'})
+		time.sleep(0.4)
+		os.kill(old, signal.SIGKILL)
+		connection.getresponse()
+	assert not thread.is_alive()
+	wait_for(server.is_up, 'the next one', 20)
+	assert server.serve_pid() != old
+	rows = wait_for(lambda: admin.get(at(box, '/log')).json['items'], 'the row of the command that went on')
+	assert [row['exit_code'] for row in rows] == [5] and not done
+	assert admin.delete(at(box)).status == 200
+
+
+def test_idempotency_keys(admin, box):
+	def post(key, body):
+		return admin.post(at(box, '/exec'), body, headers={'Idempotency-Key': key})
+
+	first = post('one', {'command': 'date +%N'})
+	again = post('one', {'command': 'date +%N'})
+	assert first.status == again.status == 200 and first.body == again.body
+	other = post('one', {'command': 'date'})
+	assert (other.status, other.json['code']) == (422, 'idempotency_mismatch')
+	assert post('two', {'command': 'date +%N'}).json['stdout'] != first.json['stdout']
+	assert len(admin.get(at(box, '/log')).json['items']) == 2
+
+
+def test_keys_and_roles(server, admin, box):
+	member, auditor = server.client('member'), server.client('auditor')
+	assert member.exec(box, 'true')['exit_code'] == 0 and auditor.get(at(box, '/log')).status == 200
+	for client, call, path in ((auditor, 'post', at(box, '/exec')), (auditor, 'post', '/v1/sandboxes'), (member, 'get', '/v1/api-keys'), (member, 'get', '/v1/audit'),
+			(auditor, 'delete', at(box))):
+		refused = getattr(client, call)(path)
+		assert (refused.status, refused.json['code']) == (403, 'forbidden'), (path, refused)
+	listed = admin.get('/v1/api-keys').json['items']
+	assert not any('key' in key or 'hash' in key for key in listed) and {'admin', 'member', 'auditor'} <= {key['role'] for key in listed}
+	mine = next(key['id'] for key in listed if key['role'] == 'auditor' and member.key[:8] != key['prefix'])
+	assert admin.delete(f'/v1/api-keys/{mine}').status == 204
+	assert admin.delete(f'/v1/api-keys/{mine}').status == 404
+	acts = [line['act'] for line in admin.get('/v1/audit?limit=1000').json['items']]
+	assert 'key.created' in acts and 'key.revoked' in acts and 'sandbox.created' in acts
+
+
+def test_a_revoked_key_is_none(server, admin):
+	made = admin.post('/v1/api-keys', {'role': 'member'}).json
+	client = Client(server, made['key'])
+	assert client.get('/v1/sandboxes').status == 200
+	assert admin.delete('/v1/api-keys/' + made['id']).status == 204
+	assert client.get('/v1/sandboxes').status == 401 == Client(server, 'clo_wrong').get('/v1/sandboxes').status == Client(server, None).get('/v1/sandboxes').status
+
+
+def test_accounts_do_not_see_each_other(server, admin, box):
+	other = server.client('admin', account='other')
+	row = admin.exec(box, 'true')
+	for method, path in (('GET', ''), ('GET', '/log'), ('GET', '/watch'), ('GET', '/lifecycle'), ('GET', '/metrics'), ('POST', '/exec'), ('POST', '/pause'),
+			('POST', '/stop'), ('DELETE', ''), ('GET', f'/exec/{row["exec"]}'), ('POST', f'/exec/{row["exec"]}/kill')):
+		assert other.call(method, at(box, path), {'command': 'true'} if path == '/exec' else None).status == 404, path
+	assert other.get('/v1/sandboxes').json['items'] == other.get('/v1/log').json['items'] == []
+	assert other.get('/v1/accounts').status == 403
+	assert other.post('/v1/api-keys', {'account': 'default'}).status == 403
+
+
+def test_a_limit_on_requests(server, admin):
+	made = admin.post('/v1/api-keys', {'role': 'member', 'rate_limit': 5}).json
+	client = Client(server, made['key'])
+	replies = [client.get('/v1/sandboxes') for _ in range(40)]
+	limited = [reply for reply in replies if reply.status == 429]
+	assert limited and limited[0].json['code'] == 'rate_limited' and limited[0].headers['Retry-After'] == '1'
+
+
+@pytest.mark.parametrize('spec', [{'mounts': [{'host': '/etc', 'guest': '/m', 'mode': 'ro'}]}, {'rootfs': '/etc'}, {'image': '/etc/passwd'}, {'image': 'debian:12'},
+	{'network': {'net': 'allow', 'allow': ['10.0.0.1']}}, {'network': {'net': 'open', 'allow': ['inward.example.org']}},
+	{'network': {'host_map': ['a.test=127.0.0.1']}}, {'network': {'resolver': ['127.0.0.1:53']}}, {'network': {'net': 'open', 'shadow': True}},
+	{'record_raw': True}, {'account': 'other'}, {'network': {'upstream_proxy': 'http://127.0.0.1:3128'}}, {'network': {'publish': ['127.0.0.1:0:80']}}])
+def test_a_key_is_not_root(server, admin, spec):
+	before = admin.get('/v1/sandboxes').json
+	for client in (admin, server.client('member')):
+		refused = client.post('/v1/sandboxes', spec)
+		assert 400 <= refused.status < 404 and refused.json['detail'], refused
+	assert admin.get('/v1/sandboxes').json == before
+
+
+BAD = [('POST', '/v1/sandboxes', b'{', 400), ('POST', '/v1/sandboxes', b'[]', 400), ('POST', '/v1/sandboxes', b'{"nonsense":1}', 400),
+	('POST', '/v1/sandboxes', b'{"name":1}', 400), ('POST', '/v1/sandboxes', b'{"a":1,"a":2}', 400), ('POST', '/v1/sandboxes', b'[' * 100000, 400),
+	('POST', '/v1/sandboxes', b'{"name":"\xff"}', 400), ('POST', '/v1/sandboxes', b' ' * 1100000, 413), ('PUT', '/v1/sandboxes', b'', 405),
+	('GET', '/v1/nothing', b'', 404), ('GET', '/v1/sandboxes/sb_0000000000000000', b'', 404), ('GET', '/v1/sandboxes/..%2f..', b'', 404),
+	('GET', '/v1/sandboxes/%ff', b'', 400), ('GET', '/v1/sandboxes?limit=0', b'', 400), ('GET', '/v1/sandboxes?limit=-1', b'', 400),
+	('GET', '/v1/sandboxes?limit=1000000000', b'', 400), ('GET', '/v1/sandboxes?limit=ten', b'', 400), ('GET', '/v1/sandboxes?nonsense=1', b'', 400),
+	('GET', '/v1/sandboxes?cursor=x', b'', 400), ('GET', '/v1/log?from=yesterday', b'', 400), ('DELETE', '/v1/api-keys/ke_none', b'', 404),
+	('POST', '/v1/api-keys', b'{"role":"root"}', 400), ('POST', '/v1/accounts', b'{"id":"A b"}', 400), ('GET', '/health', b'x', 400)]
+
+
+@pytest.mark.parametrize('method, path, body, status', BAD)
+def test_bad_requests(admin, method, path, body, status):
+	got = admin.call(method, path, body)
+	assert got.status == status and got.headers['Content-Type'] == 'application/problem+json', got
+	assert got.json['status'] == status and got.json['code'] and got.json['detail'] and got.json['title'], got
+
+
+@pytest.mark.parametrize('body', [{}, {'command': 'a', 'argv': ['b']}, {'argv': []}, {'argv': [1]}, {'argv': 'ls'}, {'command': 5}, {'command': 'a\0b'}, {'command': 'a', 'env': []},
+	{'command': 'a', 'env': {'a=b': 'c'}}, {'command': 'a', 'timeout_ms': 0}, {'command': 'a', 'timeout_ms': '5'}, {'command': 'a', 'nonsense': 1},
+	{'command': 'a', 'stdin': 1}, {'command': 'a', 'detach': 'yes'}, {'command': 'a', 'stdin': 'x', 'detach': True}])
+def test_bad_execs(admin, box, body):
+	got = admin.post(at(box, '/exec'), body)
+	assert got.status == 400 and got.json['code'] == 'invalid', got
+	assert admin.get(at(box, '/log')).json['items'] == []
+
+
+RAW = [b'GET /health HTTP/1.1\nHost: a\n\n', b'GET /health HTTP/1.1\r\nHost : a\r\n\r\n', b'GET /health HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n',
+	b'POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', b'POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+	b'GET /health HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n', b'GET http://a/health HTTP/1.1\r\nHost: a\r\n\r\n', b'nonsense\r\n\r\n', b'GET /health HTTP/1.1\r\n' + b'X: y\r\n' * 20000 + b'\r\n']
+
+
+@pytest.mark.parametrize('raw', RAW)
+def test_ambiguous_heads_are_refused(server, raw):
+	with socket.create_connection(('127.0.0.1', server.port), timeout=10) as sock:
+		sock.sendall(raw)
+		got = b''
+		while chunk := sock.recv(65536):
+			got += chunk
+			if b'\r\n\r\n' in got:
+				break
+	assert got.startswith(b'HTTP/1.1 4') and got.split()[1] in (b'400', b'431'), got
+
+
+def test_a_slow_reader_costs_no_memory(server, admin, box):
+	def rss():
+		with open(f'/proc/{server.serve_pid()}/status', encoding='ascii') as status:
+			return int(next(line for line in status if line.startswith('VmRSS')).split()[1])
+
+	before = rss()
+	slow = admin.stream(at(box, '/watch?events=true'))
+	stuck = admin.stream(at(box, '/exec'), {'command': 'head -c 30000000 /dev/zero'})
+	done = admin.exec(box, 'i=0; while [ $i -lt 20000 ]; do : > /tmp/f$((i % 50)); i=$((i + 1)); done')
+	assert done['exit_code'] == 0 and rss() < before + 32000
+	stuck.close()
+	seen = 0
+	for name, id, _ in slow:
+		seen += name == 'trace'
+		if name == 'trace' and int(id[1:]) != seen:
+			raise AssertionError(f'{id} is number {seen}')
+		if seen == 20000:
+			break
+	slow.close()
