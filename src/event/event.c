@@ -31,8 +31,9 @@ int event_kind_find(struct slice name, enum event_kind *ret_kind)
 
 bool event_kind_is_log(enum event_kind kind)
 {
-	return kind >= EVENT_EXEC_START && kind <= EVENT_SANDBOX_ERROR &&
-	       kind != EVENT_SANDBOX_REFUSED;
+	return (kind >= EVENT_EXEC_START && kind <= EVENT_SANDBOX_ERROR &&
+		       kind != EVENT_SANDBOX_REFUSED) ||
+	       kind == EVENT_TRACE_CLEARED;
 }
 
 const char *event_errno_name(int positive_errno)

@@ -25,6 +25,8 @@ static const struct allowed {
 	size_t n_words;
 } table[] = {
 	{"resume", {NULL}, 0},
+	{"fork", {NULL}, 0},
+	{"show", {"--json", "--markdown"}, 0},
 	{"rm", {"--record", "--bodies", "--changes"}, 0},
 	{"discard", {NULL}, 8},
 	{"changes", {"--json", "--jsonl"}, 0},

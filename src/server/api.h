@@ -25,6 +25,7 @@ int api_sandboxes_wake(struct call *call, struct err *err);
 int api_sandboxes_stop(struct call *call, struct err *err);
 int api_sandboxes_suspend(struct call *call, struct err *err);
 int api_sandboxes_resume(struct call *call, struct err *err);
+int api_sandboxes_fork(struct call *call, struct err *err);
 
 int api_exec_start(struct call *call, struct err *err);
 int api_exec_get(struct call *call, struct err *err);
@@ -37,6 +38,16 @@ int api_metrics(struct call *call, struct err *err);
 int api_audit(struct call *call, struct err *err);
 
 int api_watch(struct call *call, struct err *err);
+
+int api_trace_events(struct call *call, struct err *err);
+int api_trace_shape(struct call *call, struct err *err); /* named by the last part of the path */
+int api_trace_clear(struct call *call, struct err *err);
+
+int api_changes(struct call *call, struct err *err);
+int api_diff(struct call *call, struct err *err);
+int api_manifest(struct call *call, struct err *err);
+int api_discard(struct call *call, struct err *err);
+int api_report(struct call *call, struct err *err);
 
 /* The id in the path, of a sandbox of the caller's account: borrowed. state (may be NULL) gets what the store knows of it.
  * -ENOENT with a sentence, also for another account's. */

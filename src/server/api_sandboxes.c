@@ -225,6 +225,26 @@ int api_sandboxes_resume(struct call *call, struct err *err)
 	return by_launcher(call, "resume", err);
 }
 
+/* A new sandbox of a resting one's files. */
+int api_sandboxes_fork(struct call *call, struct err *err)
+{
+	scoped_mem char *output = NULL;
+	const char *id = NULL;
+	char made[ID_SIZE] = "";
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = launcher_ask_verb(call,
+			&(struct launcher_verb){.verb = "fork", .sandbox = id, .stdout_fd = -1},
+			&output, err);
+	if (r < 0)
+		return r;
+	memccpy(made, output, '\n', ID_LEN);
+	r = launcher_ask_audit(call, "sandbox.created", made, made, id, err);
+	call->status = 201;
+	return r < 0 ? r : answer_with(call, made, err);
+}
+
 /* Ends it; the record and changes that were not taken stay. */
 int api_sandboxes_delete(struct call *call, struct err *err)
 {

@@ -27,6 +27,22 @@ const struct route route_table[] = {
 	{"GET", SB "/exec/{exec}", RIGHT_READ, api_exec_get},
 	{"POST", SB "/exec/{exec}/kill", RIGHT_WORK, api_exec_kill},
 
+	{"POST", SB "/fork", RIGHT_WORK, api_sandboxes_fork, .is_creating = true, .is_slow = true},
+
+	{"GET", SB "/trace/events", RIGHT_READ, api_trace_events, .is_slow = true},
+	{"GET", SB "/trace/processes", RIGHT_READ, api_trace_shape, .is_slow = true},
+	{"GET", SB "/trace/files", RIGHT_READ, api_trace_shape, .is_slow = true},
+	{"GET", SB "/trace/network", RIGHT_READ, api_trace_shape, .is_slow = true},
+	{"GET", SB "/trace/commands", RIGHT_READ, api_trace_shape, .is_slow = true},
+	{"GET", SB "/trace/timeline", RIGHT_READ, api_trace_shape, .is_slow = true},
+	{"DELETE", SB "/trace", RIGHT_WORK, api_trace_clear},
+
+	{"GET", SB "/changes", RIGHT_READ, api_changes, .is_slow = true},
+	{"GET", SB "/diff", RIGHT_READ, api_diff, .is_slow = true},
+	{"POST", SB "/manifests", RIGHT_READ, api_manifest, .has_body = true, .is_slow = true},
+	{"POST", SB "/discard", RIGHT_WORK, api_discard, .has_body = true, .is_slow = true},
+	{"GET", SB "/report", RIGHT_READ, api_report, .is_slow = true},
+
 	{"GET", SB "/log", RIGHT_READ, api_log_sandbox},
 	{"GET", "/v1/log", RIGHT_READ, api_log_account},
 	{"GET", SB "/watch", RIGHT_READ, api_watch},

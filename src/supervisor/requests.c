@@ -136,6 +136,18 @@ static int on_wake(struct request *req, struct err *err)
 	return 0;
 }
 
+/* Where the views of a control plane begin from now on: nothing of the record goes. */
+static int on_clear(struct request *req, struct err *err)
+{
+	struct event ev = {.kind = EVENT_TRACE_CLEARED};
+
+	event_set_text(&ev, actor, json_string_value(json_object_get(req->body, "actor")));
+	recorder_emit_now(req->sup->recorder, &ev);
+	recorder_flush(req->sup->recorder, req->sup->spec->durable);
+	conn_answer_ok(req->conn, slice_of(""));
+	return 0;
+}
+
 static int on_status(struct request *req, struct err *err)
 {
 	struct supervisor *sup = req->sup;
@@ -218,6 +230,7 @@ static const struct {
 	{"pause", on_pause, false},
 	{"wake", on_wake, false},
 	{"status", on_status, false},
+	{"clear", on_clear, false},
 	{"stop", on_stop, false},
 	{"suspend", on_suspend, false},
 	{"keep", on_keep, false},

@@ -236,6 +236,7 @@ static void test_journals(void **state)
 	assert_true(event_kind_is_log(EVENT_NET_RULES));
 	assert_true(event_kind_is_log(EVENT_NET_ASKED));
 	assert_true(event_kind_is_log(EVENT_NET_GATEWAY));
+	assert_true(event_kind_is_log(EVENT_TRACE_CLEARED));
 	assert_false(event_kind_is_log(EVENT_NET_REFUSED));
 	assert_false(event_kind_is_log(EVENT_NET_HTTP));
 	assert_false(event_kind_is_log(EVENT_SECRET_MISUSE));

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trace of a sandbox: its events page by page, and the shapes that they fold into. All are read from the record,
+ * from where the trace was last cleared on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "record/lines.h"
+#include "record/reader.h"
+#include "server/api.h"
+#include "server/launcher_ask.h"
+#include "server/page.h"
+#include "util/clock.h"
+#include "util/mem.h"
+#include "view/command_list.h"
+#include "view/file_table.h"
+#include "view/network_table.h"
+#include "view/process_tree.h"
+#include "view/timeline.h"
+
+struct shape {
+	const char *name;
+	void *(*new)(const struct view_filter *filter);
+	void (*free)(void *view);
+	void (*add)(void *view, const struct event *ev);
+	void (*json)(void *view, struct str *out);
+};
+
+#define SHAPE(view) \
+	static void *shape_##view##_new(const struct view_filter *filter) \
+	{ \
+		return view##_new(filter); \
+	} \
+	static void shape_##view##_free(void *v) \
+	{ \
+		view##_free(v); \
+	} \
+	static void shape_##view##_add(void *v, const struct event *ev) \
+	{ \
+		view##_add(v, ev); \
+	} \
+	static void shape_##view##_json(void *v, struct str *out) \
+	{ \
+		view##_json(v, out); \
+	}
+#define SHAPE_ROW(view) \
+	shape_##view##_new, shape_##view##_free, shape_##view##_add, shape_##view##_json
+
+SHAPE(process_tree)
+SHAPE(file_table)
+SHAPE(network_table)
+SHAPE(command_list)
+SHAPE(timeline)
+
+static const struct shape shapes[] = {
+	{"processes", SHAPE_ROW(process_tree)},
+	{"files", SHAPE_ROW(file_table)},
+	{"network", SHAPE_ROW(network_table)},
+	{"commands", SHAPE_ROW(command_list)},
+	{"timeline", SHAPE_ROW(timeline)},
+};
+
+/* ---- what part of it ---- */
+
+/* The seq of the last trace.cleared; 0: none. */
+static int64_t find_clear(const char *dir)
+{
+	scoped_fd int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scoped(event_line) struct event_line *parsed = NULL;
+	struct lines lines = {.fd = -1};
+	struct slice line;
+	int64_t seq = 0;
+
+	if (dirfd < 0 || lines_open(&lines, dirfd, "log.jsonl") < 0)
+		return 0;
+	while (lines_next(&lines, &line) == 1) {
+		const struct event *ev;
+
+		if (!memmem(line.p, line.len, "\"trace.cleared\"", 15) ||
+			event_json_read(line, &parsed, NULL) < 0)
+			continue;
+		ev = event_json_get(parsed);
+		if (ev->kind == EVENT_TRACE_CLEARED)
+			seq = (int64_t)ev->seq;
+	}
+	lines_done(&lines);
+	return seq;
+}
+
+static int read_bound(const struct call *call, const char *name, int64_t start_ms,
+	struct view_bound *ret, struct err *err)
+{
+	const char *text = call_query(call, name);
+	int r = text ? view_filter_parse_bound(text, start_ms, clock_wall_ms(), ret, err) : 0;
+
+	return r < 0 ? err_wrap(err, r, "parameter '%s'", name) : 0;
+}
+
+static int read_flag(const struct call *call, const char *name, bool *ret, struct err *err)
+{
+	const char *text = call_query(call, name);
+
+	*ret = text && strcmp(text, "true") == 0;
+	if (text && !*ret && strcmp(text, "false") != 0)
+		return err_set(err, -EINVAL, "parameter '%s': want true or false", name);
+	return 0;
+}
+
+static int64_t created_ms(const struct reader *reader)
+{
+	struct slice text = reader_meta(reader);
+	json_t *meta = json_loadb(text.p ? text.p : "", text.len, 0, NULL);
+	const char *at = json_string_value(json_object_get(meta, "created_at"));
+	int64_t ms = 0;
+
+	if (at)
+		(void)clock_parse(at, &ms); /* of our own writing; else from 1970 on */
+	json_decref(meta);
+	return ms;
+}
+
+struct part {
+	struct reader *reader;
+	struct view_filter filter;
+};
+
+static int open_part(struct call *call, struct part *part, struct err *err)
+{
+	scoped_mem char *dir = NULL;
+	const char *id = NULL, *exec = call_query(call, "exec");
+	int64_t start_ms;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	*part = (struct part){.filter.exec = slice_of(exec ? exec : "")};
+	if (r < 0)
+		return r;
+	dir = mem_printf("%s/records/%s", call->server->state_dir, id);
+	r = reader_open(dir, &part->reader, err);
+	if (r < 0)
+		return r;
+	part->filter.since = (struct view_bound){
+		.kind = VIEW_BOUND_SEQ, .value = find_clear(dir) + 1};
+	start_ms = created_ms(part->reader);
+	r = read_bound(call, "from", start_ms, &part->filter.since, err);
+	if (r == 0)
+		r = read_bound(call, "to", start_ms, &part->filter.until, err);
+	if (r == 0)
+		r = read_flag(call, "noise", &part->filter.noise, err);
+	if (r == 0)
+		r = read_flag(call, "internal", &part->filter.internal, err);
+	if (r < 0)
+		reader_free(part->reader);
+	return r;
+}
+
+/* ---- shapes ---- */
+
+static int fold(const struct part *part, const struct shape *shape, struct str *out, struct err *err)
+{
+	void *view = shape->new (&part->filter);
+	const struct event *ev;
+	int r;
+
+	while ((r = reader_next(part->reader, &ev, err)) == 1)
+		shape->add(view, ev);
+	if (r == 0) {
+		str_puts(out, "{\"items\":");
+		shape->json(view, out);
+		str_puts(out, ",\"next_cursor\":null}");
+	}
+	shape->free(view);
+	return r;
+}
+
+static const struct shape *find_shape(const char *name)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		if (strcmp(shapes[i].name, name) == 0)
+			return &shapes[i];
+	return NULL;
+}
+
+int api_trace_shape(struct call *call, struct err *err)
+{
+	static const char *const names[] = {"from", "to", "exec", "noise", "internal", NULL};
+	const struct shape *shape = find_shape(strrchr(call->path, '/') + 1);
+	struct part part;
+	int r = call_check_query(call, names, err);
+
+	if (r == 0)
+		r = open_part(call, &part, err);
+	if (r < 0)
+		return r;
+	r = fold(&part, shape, &call->out, err);
+	reader_free(part.reader);
+	return r;
+}
+
+/* ---- events ---- */
+
+/* After the cursor, which is the seq of the last one told. */
+static int add_events(struct page *page, const struct part *part, struct err *err)
+{
+	const struct event *ev;
+	int r = 1;
+
+	while (page->n < page->limit && (r = reader_next(part->reader, &ev, err)) == 1)
+		if ((int64_t)ev->seq > page->cursor && view_filter_takes(&part->filter, ev))
+			page_add(page, reader_line(part->reader), (int64_t)ev->seq);
+	return r < 0 ? r : 0;
+}
+
+int api_trace_events(struct call *call, struct err *err)
+{
+	static const char *const names[] = {
+		"from", "to", "exec", "noise", "internal", "limit", "cursor", NULL};
+	struct page page = {0};
+	struct part part;
+	int r = call_check_query(call, names, err);
+
+	if (r == 0)
+		r = open_part(call, &part, err);
+	if (r < 0)
+		return r;
+	r = page_begin(&page, call, true, err);
+	if (r == 0)
+		r = add_events(&page, &part, err);
+	reader_free(part.reader);
+	if (r == 0)
+		page_end(&page);
+	return r;
+}
+
+/* ---- a new start ---- */
+
+int api_trace_clear(struct call *call, struct err *err)
+{
+	scoped(client) struct client *client = NULL;
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = launcher_ask_connect(call->server, id, err);
+	if (r < 0)
+		return r;
+	client = client_adopt(r);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "actor", call->caller.actor);
+	jsonw_object_end(&j);
+	return client_ask(client, "clear", str_slice(&body), NULL, err);
+}
