@@ -35,7 +35,7 @@ static int run_verb(struct call *call, struct launcher_verb *verb, struct str *o
 	r = fdio_read_all(fd, ANSWER_MAX, out);
 	return r == -EFBIG ? err_set(err, r, "the answer is longer than %u MiB: ask for less",
 				     ANSWER_MAX >> 20)
-			   : r;
+	                   : r;
 }
 
 static void trim(struct str *out)
@@ -65,7 +65,7 @@ int api_changes(struct call *call, struct err *err)
 int api_diff(struct call *call, struct err *err)
 {
 	static const char *const names[] = {"path", NULL}, *const options[] = {
-								    "--color=never", NULL};
+								   "--color=never", NULL};
 	const char *words[] = {call_query(call, "path"), NULL};
 	struct launcher_verb verb = {.verb = "diff", .options = options, .words = words};
 	int r = api_sandbox_id(call, &verb.sandbox, NULL, err);
@@ -145,7 +145,8 @@ int api_discard(struct call *call, struct err *err)
 	if (r == 0)
 		r = read_paths(call, paths, err);
 	if (r == 0)
-		r = launcher_ask_audit(call, "changes.discarded", verb.sandbox, verb.sandbox, NULL, err);
+		r = launcher_ask_audit(
+			call, "changes.discarded", verb.sandbox, verb.sandbox, NULL, err);
 	if (r == 0)
 		r = launcher_ask_verb(call, &verb, NULL, err);
 	return r < 0 ? r : 0;

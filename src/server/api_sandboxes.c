@@ -2,6 +2,7 @@
 /* Sandboxes: made, listed, paused, suspended, ended. The launcher and the supervisors do it; what became of it is read from
  * the record before the answer goes out, so that whoever asks next sees it. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,7 +240,7 @@ int api_sandboxes_fork(struct call *call, struct err *err)
 			&output, err);
 	if (r < 0)
 		return r;
-	memccpy(made, output, '\n', ID_LEN);
+	snprintf(made, sizeof(made), "%.*s", ID_LEN, output ? output : "");
 	r = launcher_ask_audit(call, "sandbox.created", made, made, id, err);
 	call->status = 201;
 	return r < 0 ? r : answer_with(call, made, err);

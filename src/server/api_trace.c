@@ -141,8 +141,8 @@ static int open_part(struct call *call, struct part *part, struct err *err)
 	r = reader_open(dir, &part->reader, err);
 	if (r < 0)
 		return r;
-	part->filter.since = (struct view_bound){
-		.kind = VIEW_BOUND_SEQ, .value = find_clear(dir) + 1};
+	part->filter.since =
+		(struct view_bound){.kind = VIEW_BOUND_SEQ, .value = find_clear(dir) + 1};
 	start_ms = created_ms(part->reader);
 	r = read_bound(call, "from", start_ms, &part->filter.since, err);
 	if (r == 0)
@@ -158,7 +158,8 @@ static int open_part(struct call *call, struct part *part, struct err *err)
 
 /* ---- shapes ---- */
 
-static int fold(const struct part *part, const struct shape *shape, struct str *out, struct err *err)
+static int fold(
+	const struct part *part, const struct shape *shape, struct str *out, struct err *err)
 {
 	void *view = shape->new (&part->filter);
 	const struct event *ev;
@@ -187,7 +188,7 @@ int api_trace_shape(struct call *call, struct err *err)
 {
 	static const char *const names[] = {"from", "to", "exec", "noise", "internal", NULL};
 	const struct shape *shape = find_shape(strrchr(call->path, '/') + 1);
-	struct part part;
+	struct part part = {0};
 	int r = call_check_query(call, names, err);
 
 	if (r == 0)
@@ -218,7 +219,7 @@ int api_trace_events(struct call *call, struct err *err)
 	static const char *const names[] = {
 		"from", "to", "exec", "noise", "internal", "limit", "cursor", NULL};
 	struct page page = {0};
-	struct part part;
+	struct part part = {0};
 	int r = call_check_query(call, names, err);
 
 	if (r == 0)
