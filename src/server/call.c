@@ -57,7 +57,7 @@ void call_send(struct call *call)
 
 	if (call->fields.len > 0)
 		exchange_add_fields(call->exchange, str_slice(&call->fields));
-	exchange_reply(call->exchange, call->status, call->out.len > 0 ? type : NULL,
+	exchange_reply(call->exchange, call->status, call->out.len > 0 || call->type ? type : NULL,
 		str_slice(&call->out));
 	call_free(call);
 }

@@ -76,6 +76,12 @@ void exchange_add_fields(struct exchange *exchange, struct slice lines)
 	str_add(&exchange->fields, lines.p, lines.len);
 }
 
+/* Asked for the head only. */
+static bool is_head(const struct exchange *exchange)
+{
+	return slice_is(exchange->head.method, "HEAD");
+}
+
 static void put(struct exchange *exchange, const struct str *bytes)
 {
 	evbuffer_add(output_of(exchange), bytes->p, bytes->len);
@@ -112,7 +118,7 @@ void exchange_reply(struct exchange *exchange, unsigned status, const char *type
 		if (status != 204)
 			exchange_add_length(&out, body.len);
 		add_rest_of_head(exchange, &out);
-		if (!slice_is(exchange->head.method, "HEAD"))
+		if (!is_head(exchange))
 			str_add(&out, body.p, body.len);
 		put(exchange, &out);
 	}
@@ -139,7 +145,7 @@ void exchange_write(struct exchange *exchange, struct slice bytes)
 {
 	scoped_str struct str out = {0};
 
-	if (!exchange->conn || bytes.len == 0)
+	if (!exchange->conn || bytes.len == 0 || is_head(exchange))
 		return;
 	if (exchange->is_chunked)
 		http1_add_chunk(&out, bytes);
@@ -157,7 +163,7 @@ void exchange_end(struct exchange *exchange, bool is_whole)
 {
 	scoped_str struct str out = {0};
 
-	if (exchange->conn && is_whole && exchange->is_chunked) {
+	if (exchange->conn && is_whole && exchange->is_chunked && !is_head(exchange)) {
 		http1_add_last_chunk(&out);
 		http1_add_end(&out);
 		put(exchange, &out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head -> body -> answering -> head ...; a connection that is not to be used again is closed once its last answer is out.
+ * A client that is still sending what was refused would lose that answer (RFC 9112, 9.6): it is heard out, for a while.
  *
  * Input is read up to a mark and no further while an answer is made, so that a client that leaves is noticed and one that
  * sends on costs no memory. Every state has a deadline: a head and a body must come, an answer must be taken. A stream may
@@ -9,6 +10,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/http_internal.h"
@@ -16,13 +18,15 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define HEAD_S    20 /* for a whole head, from its first byte */
-#define IDLE_S    75 /* between two requests */
-#define BODY_S    60 /* for the next bytes of a body */
-#define TAKE_S    60 /* for a client to take the next of what waits for it */
-#define READ_MAX  (128u << 10)
-#define CONNS_MAX 20000
-#define PROBLEM   "application/problem+json"
+#define HEAD_S     20 /* for a whole head, from its first byte */
+#define IDLE_S     75 /* between two requests */
+#define BODY_S     60 /* for the next bytes of a body */
+#define TAKE_S     60 /* for a client to take the next of what waits for it */
+#define LINGER_S   5  /* for a client that was refused to leave */
+#define LINGER_MAX (64u << 20)
+#define READ_MAX   (128u << 10)
+#define CONNS_MAX  20000
+#define PROBLEM    "application/problem+json"
 
 static void read_more(struct http_conn *conn);
 
@@ -79,13 +83,48 @@ static bool has_output(const struct http_conn *conn)
 	return evbuffer_get_length(output(conn)) > 0;
 }
 
+/* Our side is closed; the client's is read until it closes, too. */
+static void linger(struct http_conn *conn)
+{
+	struct evbuffer *in = bufferevent_get_input(conn->bev);
+	SSL *tls = bufferevent_openssl_get_ssl(conn->bev);
+
+	conn->state = HTTP_LINGERING;
+	if (tls)
+		(void)SSL_shutdown(
+			tls); /* for manners: who does not hear it sees the socket's end */
+	(void)shutdown(
+		bufferevent_getfd(conn->bev), SHUT_WR); /* gone already: its end is read next */
+	evbuffer_drain(in, evbuffer_get_length(in));
+	bufferevent_enable(conn->bev, EV_READ);
+	set_deadline(conn, LINGER_S);
+}
+
+static void throw_away(struct http_conn *conn)
+{
+	struct evbuffer *in = bufferevent_get_input(conn->bev);
+
+	conn->lingered += evbuffer_get_length(in);
+	evbuffer_drain(in, evbuffer_get_length(in));
+	if (conn->lingered > LINGER_MAX)
+		http_conn_drop(conn);
+}
+
+static void close_now(struct http_conn *conn)
+{
+	if (conn->lingers)
+		linger(conn);
+	else
+		http_conn_drop(conn);
+}
+
 static void close_when_out(struct http_conn *conn)
 {
 	conn->state = HTTP_CLOSING;
 	bufferevent_disable(conn->bev, EV_READ);
 	set_deadline(conn, 0);
 	if (!has_output(conn))
-		http_conn_drop(conn);
+		close_now(conn);
 }
 
 /* A request that cannot be read: the answer, and no more from this client. */
@@ -100,6 +139,7 @@ static void refuse(struct http_conn *conn, const struct http1_fault *fault)
 	http1_add_end(&out);
 	str_add(&out, body.p, body.len);
 	drop_exchange(conn);
+	conn->lingers = true;
 	evbuffer_add(output(conn), out.p, out.len);
 	close_when_out(conn);
 }
@@ -238,8 +278,13 @@ static void read_more(struct http_conn *conn)
 
 static void on_read(struct bufferevent *bev, void *ctx)
 {
+	struct http_conn *conn = ctx;
+
 	(void)bev;
-	read_more(ctx);
+	if (conn->state == HTTP_LINGERING)
+		throw_away(conn);
+	else
+		read_more(conn);
 }
 
 static void on_written(struct bufferevent *bev, void *ctx)
@@ -249,7 +294,7 @@ static void on_written(struct bufferevent *bev, void *ctx)
 
 	(void)bev;
 	if (conn->state == HTTP_CLOSING)
-		http_conn_drop(conn);
+		close_now(conn);
 	else if (conn->state == HTTP_IDLE)
 		set_deadline(conn, IDLE_S);
 	else if (conn->state == HTTP_ANSWERING && exchange->on_drained)

@@ -15,6 +15,7 @@ enum http_state {
 	HTTP_BODY,
 	HTTP_ANSWERING, /* the exchange is somebody's */
 	HTTP_CLOSING,   /* the last bytes go out */
+	HTTP_LINGERING, /* they are out; what still comes is thrown away */
 };
 
 struct http_conn {
@@ -27,6 +28,8 @@ struct http_conn {
 	size_t scanned;
 	struct exchange *exchange; /* the one that is being read or answered */
 	bool is_last;              /* close behind this answer */
+	bool lingers;              /* more of a request that was refused may be on its way */
+	size_t lingered;           /* bytes of it */
 };
 
 struct exchange {

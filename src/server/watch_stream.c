@@ -209,7 +209,15 @@ static void on_gone(void *arg)
 	watcher_end(arg);
 }
 
-void watch_stream_run(struct call *call)
+static void answer_head(struct call *call)
+{
+	ask_free(call->state);
+	exchange_begin(call->exchange, 200, EVENT_TYPE);
+	exchange_end(call->exchange, true);
+	call_free(call);
+}
+
+static void run(struct call *call)
 {
 	struct watcher *w = new0(struct watcher);
 	struct watch_stream_hub *hub = call->server->watches;
@@ -227,6 +235,14 @@ void watch_stream_run(struct call *call)
 	exchange_on_gone(call->exchange, on_gone, w);
 	exchange_on_drained(call->exchange, on_drained, w);
 	schedule(w, false);
+}
+
+void watch_stream_run(struct call *call)
+{
+	if (slice_is(exchange_head(call->exchange)->method, "HEAD"))
+		answer_head(call);
+	else
+		run(call);
 }
 
 /* ---- the hub ---- */
