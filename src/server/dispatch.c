@@ -120,6 +120,13 @@ static int read_body(struct call *call, struct err *err)
 	                                  : err_set(err, -EINVAL, "the body must be a JSON object");
 }
 
+static int check_query(const struct call *call, struct err *err)
+{
+	static const char *const none[] = {NULL};
+
+	return call->route->has_query ? 0 : call_check_query(call, none, err);
+}
+
 static int check_right(struct call *call, struct err *err)
 {
 	if (route_allows(call->route, &call->caller))
@@ -150,6 +157,8 @@ static int handle(struct call *call, struct err *err)
 
 	if (r == 0)
 		r = check_right(call, err);
+	if (r == 0)
+		r = check_query(call, err);
 	if (r == 0)
 		r = read_body(call, err);
 	if (r == 0)

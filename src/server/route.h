@@ -23,8 +23,9 @@ struct route {
 	const char *path; /* "/v1/sandboxes/{id}/exec" */
 	enum right right;
 	int (*handler)(struct call *call, struct err *err);
-	bool has_body;    /* a JSON object, which may be left out where it would be empty */
-	bool is_upload;   /* the body is a file */
+	bool has_body;  /* a JSON object, which may be left out where it would be empty */
+	bool has_query; /* its handler reads parameters, and refuses others; else there are none */
+	bool is_upload; /* the body is a file */
 	bool is_creating; /* takes an Idempotency-Key */
 	bool is_slow;     /* may take minutes */
 };
