@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control plane of a test's own: `cloche serve` on a free port, and a client that speaks HTTP to it."""
+"""A control plane of a test's own: `cloche serve` on a free port, and a client that speaks HTTP to it.
+
+Every answer is held against the document that the server serves (api_document.py)."""
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -11,6 +14,7 @@ import signal
 import socket
 import subprocess
 
+import api_document
 from harness import wait_for
 
 TYPE = 'application/json'
@@ -77,8 +81,8 @@ class Reply:
 class Events:
 	"""A stream of server-sent events: iterate to get (event, id, data) as they come."""
 
-	def __init__(self, connection, response):
-		self.connection, self.response, self.status = connection, response, response.status
+	def __init__(self, connection, response, check):
+		self.connection, self.response, self.status, self.check = connection, response, response.status, check
 
 	def __iter__(self):
 		fields = {}
@@ -87,7 +91,9 @@ class Events:
 			if line and name:
 				fields[name] = value.lstrip(' ')
 			elif not line and fields:
-				yield fields.get('event'), fields.get('id'), json.loads(fields['data'])
+				data = json.loads(fields['data'])
+				self.check(fields.get('event'), data)
+				yield fields.get('event'), fields.get('id'), data
 				fields = {}
 
 	def lines(self):
@@ -120,7 +126,9 @@ class Client:
 	def call(self, method, path, body=None, **how):
 		connection, response = self.open(method, path, body, **how)
 		with contextlib.closing(connection):
-			return Reply(response, response.read())
+			reply = Reply(response, response.read())
+		self.server.document.check(method, path, reply.status, reply.headers, reply.body)
+		return reply
 
 	def get(self, path, **how):
 		return self.call('GET', path, **how)
@@ -134,7 +142,11 @@ class Client:
 	def stream(self, path, body=None, headers=None, **how):
 		method = 'GET' if body is None else 'POST'
 		connection, response = self.open(method, path, body, headers={'Accept': STREAM, **(headers or {})}, **how)
-		return Events(connection, response)
+		if response.status != 200:
+			self.server.document.check(method, path, response.status, response.headers, response.read())
+			return Events(connection, response, None)
+		self.server.document.check(method, path, response.status, response.headers, None)
+		return Events(connection, response, self.server.document.stream(method, path))
 
 	def pages(self, path, limit):
 		"""All items of a list, page by page."""
@@ -176,6 +188,13 @@ class Server:
 			assert self.key.startswith('clo_'), self.said()
 		wait_for(self.is_up, 'the control plane', 20)
 
+	@functools.cached_property
+	def document(self):
+		connection, response = Client(self, None).open('GET', '/openapi.json')
+		with contextlib.closing(connection):
+			assert response.status == 200
+			return api_document.parse(response.read())
+
 	def said(self):
 		self.log.seek(0)
 		return self.log.read().decode()
@@ -183,7 +202,9 @@ class Server:
 	def is_up(self):
 		assert self.process.poll() is None, self.said()
 		with contextlib.suppress(OSError):
-			return Client(self, None).get('/health').status == 200
+			connection, response = Client(self, None).open('GET', '/health')
+			connection.close()
+			return response.status == 200
 		return False
 
 	def serve_pid(self):

@@ -253,7 +253,7 @@ BAD = [('POST', '/v1/sandboxes', b'{', 400), ('POST', '/v1/sandboxes', b'[]', 40
 	('POST', '/v1/api-keys', b'{"role":"root"}', 400), ('POST', '/v1/accounts', b'{"id":"A b"}', 400), ('GET', '/health', b'x', 400)]
 
 
-@pytest.mark.parametrize('method, path, body, status', BAD)
+@pytest.mark.parametrize('method, path, body, status', BAD, ids=[f'{method}-{path[:50]}-{body[:12]}' for method, path, body, _ in BAD])
 def test_bad_requests(admin, method, path, body, status):
 	got = admin.call(method, path, body)
 	assert got.status == status and got.headers['Content-Type'] == 'application/problem+json', got
@@ -274,7 +274,7 @@ RAW = [b'GET /health HTTP/1.1\nHost: a\n\n', b'GET /health HTTP/1.1\r\nHost : a\
 	b'GET /health HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n', b'GET http://a/health HTTP/1.1\r\nHost: a\r\n\r\n', b'nonsense\r\n\r\n', b'GET /health HTTP/1.1\r\n' + b'X: y\r\n' * 20000 + b'\r\n']
 
 
-@pytest.mark.parametrize('raw', RAW)
+@pytest.mark.parametrize('raw', RAW, ids=[repr(raw[:60]) for raw in RAW])
 def test_ambiguous_heads_are_refused(server, raw):
 	with socket.create_connection(('127.0.0.1', server.port), timeout=10) as sock:
 		sock.sendall(raw)
