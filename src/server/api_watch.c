@@ -22,9 +22,9 @@ static int read_last_id(const struct call *call, struct watch_stream_ask *ask, s
 	if ((text[0] != 'r' && text[0] != 's') || end == text + 1 || *end || errno || n < 0)
 		return err_set(err, -EINVAL, "Last-Event-ID: want an id of this stream");
 	if (text[0] == 'r')
-		ask->after_row = n;
+		ask->from.row = n;
 	else
-		ask->after_seq = n;
+		ask->from.seq = n;
 	return 0;
 }
 
@@ -55,7 +55,7 @@ int api_watch(struct call *call, struct err *err)
 	if (r == 0) {
 		memcpy(ask->sandbox, id, ID_SIZE);
 		dir = mem_printf("%s/records/%s", call->server->state_dir, id);
-		r = reader_open(dir, &ask->reader, err);
+		r = watch_cursor_open(dir, ask->has_events, &ask->cursor, err);
 	}
 	if (r < 0) {
 		free(ask);

@@ -10,15 +10,15 @@
 #ifndef SERVER_WATCH_STREAM_H
 #define SERVER_WATCH_STREAM_H
 
-#include "record/reader.h"
 #include "server/call.h"
+#include "server/watch_cursor.h"
 #include "util/id.h"
 
 struct watch_stream_ask {
-	struct reader *reader;
+	struct watch_cursor *cursor;
 	char sandbox[ID_SIZE];
 	bool has_events;
-	int64_t after_row, after_seq; /* what the client has already */
+	struct watch_from from; /* what the client has already */
 };
 
 int watch_stream_hub_new(struct server *server, struct watch_stream_hub **ret_hub, struct err *err);

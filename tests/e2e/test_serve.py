@@ -2,6 +2,7 @@
 """The control plane: sandboxes and commands over HTTP, the exec log, live streams, accounts and keys."""
 import http.client
 import os
+import random
 import signal
 import socket
 import threading
@@ -305,3 +306,36 @@ def test_a_slow_reader_costs_no_memory(server, admin, box):
 		if seen == 20000:
 			break
 	slow.close()
+
+
+@pytest.mark.parametrize('what, letter', [('', 'r'), ('?events=true', 's')])
+def test_watchers_that_are_cut_off_again_and_again(server, admin, box, what, letter):
+	"""Two at once, at random places: nothing twice, nothing missing."""
+	seen, done = [[], []], []
+	often = Client(server, admin.post('/v1/api-keys', {'rate_limit': 100000}).json['key'])
+
+	def watch(mine, seed):
+		rest = random.Random(seed)
+		while not done or int(mine[-1][1:]) < done[0]:
+			events = often.stream(at(box, '/watch' + what), headers={'Last-Event-ID': mine[-1]} if mine else {})
+			for _, (name, id, data) in zip(range(rest.randrange(1, 12)), events):
+				if not mine or id != mine[-1]: # a row and its event have one id
+					mine.append(id)
+				if name == 'row' and data['command'] == 'true last':
+					done[:] = [int(id[1:])]
+					break
+			events.close()
+
+	threads = [threading.Thread(target=watch, args=(mine, seed)) for seed, mine in enumerate(seen)]
+	for thread in threads:
+		thread.start()
+	for n in range(40):
+		admin.exec(box, f'true {n}')
+	admin.exec(box, 'true last')
+	for thread in threads:
+		thread.join(timeout=60)
+	assert not any(thread.is_alive() for thread in threads)
+	for mine in seen:
+		numbers = [int(id[1:]) for id in mine]
+		assert {id[0] for id in mine} == {letter} and numbers == list(range(1, len(numbers) + 1)), mine
+	assert min(map(len, seen)) >= 41
