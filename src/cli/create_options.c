@@ -204,6 +204,10 @@ const struct option create_options_other[] = {
 		OPTION_ON, offsetof(struct create_options, image.pull)},
 	{"within", 0, "FILE", "refuse what of the host this file does not list (docs/server.md)",
 		OPTION_TEXT, offsetof(struct create_options, within)},
+	{"hidden", 0, "FILE",
+		"values of secrets and the proxy's credentials are in this JSON file "
+		"(docs/server.md), and the environment is not asked",
+		OPTION_TEXT, offsetof(struct create_options, hidden)},
 	{"spec", 0, "FILE", "read the options from a JSON file; those named here win", OPTION_CALL,
 		.set = set_spec_file, .early = true},
 	{NULL},
@@ -259,6 +263,7 @@ int create_options_shape(struct create_options *o, const struct cli *cli, struct
 
 	if (r == 0)
 		r = resolve_early_mounts(o, err);
+	spec_network_settle(&o->spec->network);
 	if (r == 0 && o->within)
 		r = create_within_check(o->spec, o->within, err);
 	/* Once before much is unpacked, and once when all is known. */
@@ -268,7 +273,6 @@ int create_options_shape(struct create_options *o, const struct cli *cli, struct
 		r = image_choice_resolve(&o->image, o->spec, cli, err);
 	if (r < 0)
 		return r;
-	spec_network_settle(&o->spec->network);
 	r = agent_profile_apply(o->spec, o->agent, o->program, cli, err);
 	return r < 0 ? r : network_sets_open(&o->spec->network, cli, err);
 }
@@ -278,7 +282,9 @@ int create_options_finish(struct create_options *o, const struct cli *cli, struc
 	int r = create_options_shape(o, cli, err);
 
 	if (r == 0)
-		r = secret_values_fill(&o->spec->network, &o->secret_files, err);
+		r = secret_values_fill(&o->spec->network,
+			&(struct secret_sources){.files = &o->secret_files, .hidden = o->hidden},
+			err);
 	if (r < 0)
 		return r;
 	o->spec->owner_uid = cli->uid;

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "spec/spec_rule.h"
+#include "spec/spec_within.h"
 #include "util/fdio.h"
 #include "util/path.h"
 #include "util/scoped.h"
@@ -51,70 +51,53 @@ static int check_image(const struct spec *spec, const json_t *images, struct err
 	                   : 0;
 }
 
-/* A rule that names an address leads there, wherever that is; beside "open", so does a name that somebody made lead
- * inward (spec.md). Sets are the host's own. */
-static int check_rule(const struct spec_network *net, const char *text, struct err *err)
-{
-	struct spec_rule rule;
-	bool is_address;
-
-	if (text[0] == '@')
-		return 0;
-	if (net->net == SPEC_NET_OPEN)
-		return err_set(err, -EPERM,
-			"rule '%s': beside \"open\" it may lead to private addresses, which this "
-			"account may not reach",
-			text);
-	if (spec_rule_parse(text, &rule, err) < 0)
-		return -EINVAL;
-	is_address = rule.kind == SPEC_RULE_ADDRESS;
-	spec_rule_done(&rule);
-	return is_address ? err_set(err, -EPERM,
-				    "rule '%s': this account may name hosts, not addresses", text)
-	                  : 0;
-}
-
-static int check_network(const struct spec_network *net, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < net->allow.n; i++)
-		r = check_rule(net, net->allow.items[i], err);
-	if (r == 0 && net->shadow)
-		r = err_set(err, -EPERM, "shadow: this account's rules hold");
-	if (r == 0 && net->n_maps > 0)
-		r = err_set(err, -EPERM, "host_map: this account may not map names to addresses");
-	if (r == 0 && net->resolvers.n > 0)
-		r = err_set(err, -EPERM, "resolver: this account may not choose one");
-	if (r == 0 && net->upstream_ca)
-		r = err_set(err, -EPERM, "upstream_ca: this account may not add authorities");
-	if (r == 0 && net->upstream_proxy)
-		r = err_set(err, -EPERM, "upstream_proxy: this account may not choose one");
-	if (r == 0 && net->n_publish > 0)
-		r = err_set(err, -EPERM,
-			"publish: this account may not open ports of the host: make a preview");
-	return r;
-}
-
-int create_within_check(const struct spec *spec, const char *file, struct err *err)
+/* The file's object, the caller's. */
+static int read_within(const char *file, json_t **ret, struct err *err)
 {
 	scoped_str struct str text = {0};
-	json_t *within;
 	int r = fdio_read_file(AT_FDCWD, file, FILE_MAX, &text);
 
 	if (r < 0)
 		return err_set(err, r, "read '%s': %m", file);
-	within = json_loadb(text.p, text.len, 0, NULL);
-	if (!json_is_object(within))
-		r = err_set(err, -EINVAL, "'%s' holds no JSON object", file);
-	if (r == 0)
-		r = check_folders(spec, json_object_get(within, "host_roots"), err);
+	*ret = json_loadb(text.p, text.len, 0, NULL);
+	if (json_is_object(*ret))
+		return 0;
+	json_decref(*ret);
+	return err_set(err, -EINVAL, "'%s' holds no JSON object", file);
+}
+
+static bool is_private(const json_t *within)
+{
+	return json_is_true(json_object_get(within, "private"));
+}
+
+int create_within_check(const struct spec *spec, const char *file, struct err *err)
+{
+	json_t *within = NULL;
+	int r = read_within(file, &within, err);
+
+	if (r < 0)
+		return r;
+	r = check_folders(spec, json_object_get(within, "host_roots"), err);
 	if (r == 0)
 		r = check_image(spec, json_object_get(within, "images"), err);
-	if (r == 0 && !json_is_true(json_object_get(within, "private")))
-		r = check_network(&spec->network, err);
+	if (r == 0 && !is_private(within))
+		r = spec_within_network(&spec->network, err);
 	if (r == 0 && spec->record_raw && !json_is_true(json_object_get(within, "raw")))
 		r = err_set(err, -EPERM, "record_raw: this account's records are redacted");
+	json_decref(within);
+	return r;
+}
+
+int create_within_check_network(const struct spec_network *net, const char *file, struct err *err)
+{
+	json_t *within = NULL;
+	int r = read_within(file, &within, err);
+
+	if (r < 0)
+		return r;
+	if (!is_private(within))
+		r = spec_within_network(net, err);
 	json_decref(within);
 	return r;
 }

@@ -11,4 +11,7 @@
  * where the spec names more. */
 int create_within_check(const struct spec *spec, const char *file, struct err *err);
 
+/* The same for rules that take the place of a living sandbox's: of the network alone. */
+int create_within_check_network(const struct spec_network *net, const char *file, struct err *err);
+
 #endif

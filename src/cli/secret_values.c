@@ -12,6 +12,8 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
+#define HIDDEN_MAX (1u << 20)
+
 static void wipe(struct str *text)
 {
 	if (text->p)
@@ -86,36 +88,58 @@ static int make_stand_in(struct spec_secret *secret, struct err *err)
 	return 0;
 }
 
-static int fill(
-	struct spec_network *net, const struct spec_words *files, bool again, struct err *err)
+static int take_hidden(struct spec_network *net, const char *path, struct err *err)
 {
-	int r = take_files(net, files, err);
+	__attribute__((cleanup(wipe))) struct str text = {0};
+	int r = fdio_read_file(AT_FDCWD, path, HIDDEN_MAX, &text);
 
+	if (r < 0)
+		return err_set(err, r, "'%s': %m", path);
+	return spec_hidden_read(net, str_slice(&text), err);
+}
+
+static int say_missing(const struct spec_secret *secret, bool has_hidden, struct err *err)
+{
+	if (has_hidden)
+		return err_set(
+			err, -ENOENT, "secret %s has no value: none was handed over", secret->name);
+	return err_set(err, -ENOENT,
+		"secret %s has no value: the environment has no variable %s (sudo "
+		"drops it: use `sudo --preserve-env=%s`), and no --secret-file "
+		"names it",
+		secret->name, secret->name, secret->name);
+}
+
+static int fill(
+	struct spec_network *net, const struct secret_sources *sources, bool again, struct err *err)
+{
+	int r = take_files(net, sources->files, err);
+
+	if (r == 0 && sources->hidden)
+		r = take_hidden(net, sources->hidden, err);
 	for (size_t i = 0; r == 0 && i < net->n_secrets; i++) {
 		struct spec_secret *secret = &net->secrets[i];
 
-		if (!secret->value)
+		if (!secret->value && !sources->hidden)
 			secret->value = take_variable(secret->name);
 		if (!secret->value)
-			return err_set(err, -ENOENT,
-				"secret %s has no value: the environment has no variable %s (sudo "
-				"drops it: use `sudo --preserve-env=%s`), and no --secret-file "
-				"names it",
-				secret->name, secret->name, secret->name);
+			return say_missing(secret, sources->hidden, err);
 		if (!again || !secret->stand_in)
 			r = make_stand_in(secret, err);
 	}
 	return r;
 }
 
-int secret_values_fill(struct spec_network *net, const struct spec_words *files, struct err *err)
+int secret_values_fill(
+	struct spec_network *net, const struct secret_sources *sources, struct err *err)
 {
-	return fill(net, files, false, err);
+	return fill(net, sources, false, err);
 }
 
-int secret_values_again(struct spec_network *net, const struct spec_words *files, struct err *err)
+int secret_values_again(
+	struct spec_network *net, const struct secret_sources *sources, struct err *err)
 {
-	return fill(net, files, true, err);
+	return fill(net, sources, true, err);
 }
 
 int secret_values_add_file(struct spec_words *files, const char *text, struct err *err)

@@ -95,7 +95,9 @@ static int settle(struct create_options *o, const struct cli *cli, const struct 
 	spec->owner_uid = cli->uid;
 	spec->owner_gid = cli->gid;
 	if (r == 0)
-		r = secret_values_again(&spec->network, &o->secret_files, err);
+		r = secret_values_again(&spec->network,
+			&(struct secret_sources){.files = &o->secret_files, .hidden = o->hidden},
+			err);
 	return r < 0 ? r : spec_check(spec, cli->state_dir, cli->run_dir, err);
 }
 

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche net-rules: the rules of a running sandbox, shown and changed. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
+#include "cli/create_within.h"
 #include "cli/network_sets.h"
 #include "cli/records.h"
 #include "cli/session.h"
 #include "cli/verb.h"
 #include "spec/spec_network_parse.h"
 #include "spec/spec_rule.h"
+#include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
+
+#define RULES_FILE_MAX (1u << 20)
 
 struct net_rules_options {
 	struct spec_network net; /* what is added: allow, deny, their sets; net where has_net */
 	struct spec_words remove;
 	bool reset;
+	const char *rules, *within; /* files; borrowed */
 };
 
 static void init(void *options)
@@ -83,6 +89,11 @@ static const struct option table[] = {
 	{"net", 0, "open|allow",
 		"what no rule names: any public destination is allowed, or none is", OPTION_CALL,
 		.set = set_net},
+	{"rules", 0, "FILE",
+		"these and no others: a JSON object with net, allow and deny, as in a spec",
+		OPTION_TEXT, offsetof(struct net_rules_options, rules)},
+	{"within", 0, "FILE", "refuse what of the host this file does not list (docs/server.md)",
+		OPTION_TEXT, offsetof(struct net_rules_options, within)},
 	{"reset", 0, NULL, "back to what the sandbox was made with, before the others", OPTION_ON,
 		offsetof(struct net_rules_options, reset)},
 	{NULL},
@@ -90,9 +101,56 @@ static const struct option table[] = {
 
 static const struct option_group groups[] = {{"Rules", table}, {NULL}};
 
-static void write_words(struct jsonw *j, const char *key, const struct spec_words *words)
+/* Other keys of a network are not the rules'. */
+static int check_keys(const json_t *rules, struct err *err)
 {
-	if (words->n == 0)
+	json_t *value;
+	const char *key;
+
+	if (!json_is_object(rules) || !json_object_get(rules, "net"))
+		return err_set(err, -EINVAL, "want a JSON object with net, allow and deny");
+	json_object_foreach((json_t *)rules, key, value)
+	{
+		if (strcmp(key, "net") != 0 && strcmp(key, "allow") != 0 &&
+			strcmp(key, "deny") != 0)
+			return err_set(err, -EINVAL, "'%s' is no part of the rules", key);
+	}
+	return 0;
+}
+
+static int read_rules(struct net_rules_options *o, struct err *err)
+{
+	scoped_str struct str text = {0};
+	json_t *rules;
+	int r = fdio_read_file(AT_FDCWD, o->rules, RULES_FILE_MAX, &text);
+
+	if (r < 0)
+		return err_set(err, r, "'%s': %m", o->rules);
+	if (o->reset || o->remove.n || o->net.allow.n || o->net.deny.n || o->net.has_net)
+		return err_set(err, -EINVAL, "'--rules' stands alone: the file has all of them");
+	rules = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, NULL);
+	r = check_keys(rules, err);
+	json_decref(rules);
+	if (r == 0)
+		r = spec_network_read(&o->net, str_slice(&text), err);
+	return r < 0 ? err_wrap(err, r, "'%s'", o->rules) : 0;
+}
+
+/* Before sets are filled in: what stands there then is the host's. Without --rules nobody knows what the change makes of the
+ * rules that are there. */
+static int check_within(const struct net_rules_options *o, struct err *err)
+{
+	if (!o->within)
+		return 0;
+	if (!o->rules)
+		return err_set(err, -EINVAL, "'--within' goes with '--rules'");
+	return create_within_check_network(&o->net, o->within, err);
+}
+
+static void write_words(
+	struct jsonw *j, const char *key, const struct spec_words *words, bool always)
+{
+	if (words->n == 0 && !always)
 		return;
 	jsonw_key(j, key);
 	jsonw_array(j);
@@ -106,7 +164,7 @@ static void write_sets(struct jsonw *j, const struct spec_network *net)
 	jsonw_key(j, "sets");
 	jsonw_object(j);
 	for (size_t i = 0; i < net->n_sets; i++)
-		write_words(j, net->sets[i].name, &net->sets[i].rules);
+		write_words(j, net->sets[i].name, &net->sets[i].rules, false);
 	jsonw_object_end(j);
 }
 
@@ -115,9 +173,11 @@ static void write_request(const struct cli *cli, const struct net_rules_options 
 	struct jsonw j = jsonw_to(out);
 
 	jsonw_object(&j);
-	write_words(&j, "allow", &o->net.allow);
-	write_words(&j, "deny", &o->net.deny);
-	write_words(&j, "remove", &o->remove);
+	write_words(&j, "allow", &o->net.allow, o->rules);
+	write_words(&j, "deny", &o->net.deny, o->rules);
+	write_words(&j, "remove", &o->remove, false);
+	if (o->rules)
+		jsonw_kbool(&j, "replace", true);
 	if (o->net.n_sets)
 		write_sets(&j, &o->net);
 	if (o->net.has_net)
@@ -180,6 +240,10 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	json_t *answer = NULL;
 	int r = cli_need_root(err);
 
+	if (r == 0 && o->rules)
+		r = read_rules(o, err);
+	if (r == 0)
+		r = check_within(o, err);
 	if (r == 0)
 		r = network_sets_open(&o->net, cli, err);
 	if (r == 0)

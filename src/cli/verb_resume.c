@@ -19,6 +19,7 @@ struct resume_options {
 	enum spec_on_loss on_loss;
 	int64_t buffer_bytes; /* 0: as it was */
 	struct spec_words secret_files;
+	const char *hidden;        /* borrowed */
 	struct spec_network proxy; /* the upstream proxy alone */
 };
 
@@ -88,6 +89,10 @@ static const struct option network_table[] = {
 	{"secret-file", 0, "NAME=FILE",
 		"the value of a secret is in this file, not in the environment", OPTION_CALL,
 		.set = set_secret_file},
+	{"hidden", 0, "FILE",
+		"all of them and the proxy's credentials are in this JSON file (docs/server.md), "
+		"and the environment is not asked",
+		OPTION_TEXT, offsetof(struct resume_options, hidden)},
 	{"upstream-proxy", 0, "URL",
 		"the proxy, where it wants a password: that was not kept either", OPTION_CALL,
 		.set = set_proxy},
@@ -138,7 +143,8 @@ static int merge(
 		net->proxy_user = take(&o->proxy.proxy_user);
 		net->proxy_password = take(&o->proxy.proxy_password);
 	}
-	r = secret_values_again(net, &o->secret_files, err);
+	r = secret_values_again(
+		net, &(struct secret_sources){.files = &o->secret_files, .hidden = o->hidden}, err);
 	return r < 0 ? r : spec_check(spec, cli->state_dir, cli->run_dir, err);
 }
 

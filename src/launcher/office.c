@@ -69,6 +69,29 @@ static int find_sandbox(const struct request *req, const char **ret_id, struct e
 	return 0;
 }
 
+/* What is said over it from then on is not the launcher's word: no rules are changed, and only what the sandbox's account
+ * may reach is allowed. A message of few bytes in an empty socket: it does not wait. */
+static int narrow(const struct office *office, struct client *client, struct err *err)
+{
+	json_t *accounts = json_object_get(office->config, "accounts"), *limits;
+	scoped_str struct str body = {0}, text = {0};
+	struct jsonw j = jsonw_to(&body);
+	const char *account;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_key(&j, "private");
+	jsonw_array(&j);
+	json_object_foreach(
+		accounts, account, limits) if (json_is_true(json_object_get(limits, "private")))
+		jsonw_text(&j, account);
+	jsonw_array_end(&j);
+	jsonw_object_end(&j);
+	client_request(&text, "narrow", str_slice(&body));
+	r = client_send(client, WIRE_JSON, str_slice(&text));
+	return r < 0 ? err_set(err, r, "speak to the sandbox: %m") : 0;
+}
+
 static int on_connect(const struct request *req, struct err *err)
 {
 	scoped(client) struct client *client = NULL;
@@ -78,6 +101,8 @@ static int on_connect(const struct request *req, struct err *err)
 	if (r == 0)
 		r = client_connect(req->office->state_dir, id, &client, err);
 	if (r == 0)
+		r = narrow(req->office, client, err);
+	if (r == 0)
 		answer_ok(req, client_fd(client));
 	return r;
 }
@@ -85,6 +110,14 @@ static int on_connect(const struct request *req, struct err *err)
 static int on_create(const struct request *req, struct err *err)
 {
 	return office_create(req->office, req->body, req->reply_fd, err);
+}
+
+static int on_net_rules(const struct request *req, struct err *err)
+{
+	const char *id = NULL;
+	int r = find_sandbox(req, &id, err);
+
+	return r < 0 ? r : office_net_rules(req->office, id, req->body, req->reply_fd, err);
 }
 
 static int on_verb(const struct request *req, struct err *err)
@@ -121,6 +154,7 @@ static const struct {
 } kinds[] = {
 	{"connect", on_connect, true},
 	{"create", on_create, false},
+	{"net-rules", on_net_rules, false},
 	{"verb", on_verb, false},
 	{"audit", on_audit, false},
 };

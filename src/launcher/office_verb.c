@@ -17,16 +17,18 @@
 
 #define ARGS_MAX 24
 #define TEXT_MAX (64u << 10) /* of each stream that goes into the answer */
+#define META_MAX (4u << 20)
 
 /* What may be asked for: a verb, the options it may have, how many words behind the id. */
 static const struct allowed {
 	const char *verb;
 	const char *const options[6];
 	size_t n_words;
+	bool takes_hidden; /* values of secrets, through a descriptor */
 } table[] = {
-	{"resume", {NULL}, 0},
-	{"fork", {NULL}, 0},
+	{"fork", {NULL}, 0, .takes_hidden = true},
 	{"show", {"--json", "--markdown"}, 0},
+	{"resume", {NULL}, 0, .takes_hidden = true},
 	{"rm", {"--record", "--bodies", "--changes"}, 0},
 	{"discard", {NULL}, 8},
 	{"changes", {"--json", "--jsonl"}, 0},
@@ -42,13 +44,23 @@ static bool has_option(const struct allowed *row, const char *option)
 	return false;
 }
 
-#define FILES_MAX 2
+/* Descriptors of what is run, from 3 on. */
+enum file {
+	FILE_SPEC,
+	FILE_WITHIN,
+	FILE_HIDDEN,
+	FILES_MAX,
+};
+#define SPEC_PATH   "/proc/self/fd/3"
+#define WITHIN_PATH "/proc/self/fd/4"
+#define HIDDEN_PATH "/proc/self/fd/5"
+#define OURS_FROM   16 /* where ours lie: not where those go */
 
 struct run {
 	const char *args[ARGS_MAX + 1]; /* behind the global ones; ends with NULL */
 	size_t n;
 	const char *actor;
-	int files[FILES_MAX]; /* its descriptors 3 and 4; -1: none */
+	int files[FILES_MAX]; /* -1: none */
 	int stdout_fd, reply_fd;
 };
 
@@ -83,13 +95,29 @@ static int add_words(
 
 static int run_cloche(const struct office *office, const struct run *run, struct err *err);
 
+/* value NULL: an empty object. */
+static int memory_file(const json_t *value, struct err *err)
+{
+	scoped_fd int low = memfd_create("office", MFD_CLOEXEC);
+	scoped_fd int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OURS_FROM);
+	scoped_mem char *text = value ? json_dumps(value, JSON_COMPACT) : mem_dup("{}");
+	int r = fd < 0 ? -errno : !text ? -EINVAL : fdio_write_all(fd, text, strlen(text));
+
+	if (text)
+		explicit_bzero(text, strlen(text));
+	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return err_set(err, r < 0 ? r : -errno, "hand over what was asked for: %m");
+	return take_fd(&fd);
+}
+
 int office_verb(
 	const struct office *office, const struct office_verb_request *request, struct err *err)
 {
 	const char *verb = json_string_value(json_object_get(request->body, "verb"));
 	const struct allowed *row = NULL;
+	scoped_fd int hidden_fd = -1;
 	struct run run = {.actor = json_string_value(json_object_get(request->body, "actor")),
-		.files = {-1, -1},
+		.files = {-1, -1, -1},
 		.stdout_fd = request->stdout_fd,
 		.reply_fd = request->reply_fd};
 	int r;
@@ -101,6 +129,13 @@ int office_verb(
 		return err_set(err, -EINVAL, "the launcher runs no such verb");
 	run.args[run.n++] = row->verb;
 	r = add_options(row, json_object_get(request->body, "options"), &run, err);
+	if (r == 0 && row->takes_hidden) {
+		run.args[run.n++] = "--hidden";
+		run.args[run.n++] = HIDDEN_PATH;
+		hidden_fd = memory_file(json_object_get(request->body, "hidden"), err);
+		run.files[FILE_HIDDEN] = hidden_fd;
+		r = hidden_fd < 0 ? hidden_fd : 0;
+	}
 	if (r < 0)
 		return r;
 	run.args[run.n++] = "--"; /* what follows are no options, whatever it begins with */
@@ -109,25 +144,17 @@ int office_verb(
 	return r < 0 ? r : run_cloche(office, &run, err);
 }
 
-static int memory_file(const json_t *value, struct err *err)
+/* What the configuration lets an account name; NULL: nothing. */
+static const json_t *within_of(const struct office *office, const char *account)
 {
-	scoped_fd int fd = memfd_create("office", MFD_CLOEXEC);
-	scoped_mem char *text = json_dumps(value, JSON_COMPACT);
-	int r = fd < 0 ? -errno : !text ? -EINVAL : fdio_write_all(fd, text, strlen(text));
-
-	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
-		return err_set(err, r < 0 ? r : -errno, "hand over the spec: %m");
-	return take_fd(&fd);
+	return json_object_get(json_object_get(office->config, "accounts"), account);
 }
 
 int office_create(const struct office *office, const json_t *body, int reply_fd, struct err *err)
 {
 	const char *account = json_string_value(json_object_get(body, "account"));
 	const json_t *spec = json_object_get(body, "spec");
-	const json_t *within =
-		json_object_get(json_object_get(office->config, "accounts"), account);
-	json_t *nothing = json_object();
-	scoped_fd int spec_fd = -1, within_fd = -1;
+	scoped_fd int spec_fd = -1, within_fd = -1, hidden_fd = -1;
 	int r = 0;
 
 	if (!account || !json_is_object(spec))
@@ -135,15 +162,59 @@ int office_create(const struct office *office, const json_t *body, int reply_fd,
 	if (r == 0)
 		r = spec_fd = memory_file(spec, err);
 	if (r >= 0)
-		r = within_fd = memory_file(within ? within : nothing, err);
-	json_decref(nothing);
+		r = within_fd = memory_file(within_of(office, account), err);
+	if (r >= 0)
+		r = hidden_fd = memory_file(json_object_get(body, "hidden"), err);
 	if (r < 0)
 		return r;
 	return run_cloche(office,
-		&(struct run){.args = {"create", "--account", account, "--within",
-				      "/proc/self/fd/4", "--spec", "/proc/self/fd/3"},
+		&(struct run){.args = {"create", "--account", account, "--within", WITHIN_PATH,
+				      "--hidden", HIDDEN_PATH, "--spec", SPEC_PATH},
 			.actor = json_string_value(json_object_get(body, "actor")),
-			.files = {spec_fd, within_fd},
+			.files = {spec_fd, within_fd, hidden_fd},
+			.stdout_fd = -1,
+			.reply_fd = reply_fd},
+		err);
+}
+
+/* Whose a sandbox is, as it was made. The caller's. */
+static int read_account(const struct office *office, const char *id, char **ret, struct err *err)
+{
+	scoped_mem char *path = mem_printf("%s/records/%s/meta.json", office->state_dir, id);
+	scoped_str struct str text = {0};
+	json_t *meta;
+	const char *account;
+	int r = fdio_read_file(AT_FDCWD, path, META_MAX, &text);
+
+	if (r < 0)
+		return err_set(err, r, "read what sandbox %s is: %m", id);
+	meta = json_loadb(text.p, text.len, 0, NULL);
+	account = json_string_value(json_object_get(json_object_get(meta, "spec"), "account"));
+	*ret = account ? mem_dup(account) : NULL;
+	json_decref(meta);
+	return *ret ? 0 : err_set(err, -ENOENT, "sandbox %s belongs to no account", id);
+}
+
+int office_net_rules(const struct office *office, const char *id, const json_t *body, int reply_fd,
+	struct err *err)
+{
+	const json_t *rules = json_object_get(body, "rules");
+	scoped_mem char *account = NULL;
+	scoped_fd int rules_fd = -1, within_fd = -1;
+	int r = json_is_object(rules) ? read_account(office, id, &account, err)
+	                              : err_set(err, -EINVAL, "rules are an object");
+
+	if (r == 0)
+		r = rules_fd = memory_file(rules, err);
+	if (r >= 0)
+		r = within_fd = memory_file(within_of(office, account), err);
+	if (r < 0)
+		return r;
+	return run_cloche(office,
+		&(struct run){.args = {"net-rules", "--json", "--within", WITHIN_PATH, "--rules",
+				      SPEC_PATH, "--", id},
+			.actor = json_string_value(json_object_get(body, "actor")),
+			.files = {rules_fd, within_fd, -1},
 			.stdout_fd = -1,
 			.reply_fd = reply_fd},
 		err);

@@ -8,7 +8,7 @@
 
 struct office_verb_request {
 	const char *id;
-	const json_t *body; /* {verb, options: [...], words: [...], actor} */
+	const json_t *body; /* {verb, options: [...], words: [...], hidden, actor} */
 	int stdout_fd;      /* -1: what it prints is in the answer, up to 64 KiB */
 	int reply_fd;
 };
@@ -18,8 +18,13 @@ struct office_verb_request {
 int office_verb(
 	const struct office *office, const struct office_verb_request *request, struct err *err);
 
-/* Makes a sandbox by `cloche create`: of the request {account, actor, spec}, with what the configuration lets the account
+/* Makes a sandbox by `cloche create`: of the request {account, actor, spec, hidden}, with what the configuration lets the account
  * name. Its id is the output in the answer. */
 int office_create(const struct office *office, const json_t *body, int reply_fd, struct err *err);
+
+/* Gives a living sandbox other rules by `cloche net-rules`: of the request {rules, actor}, with what the configuration lets
+ * the account name that its record says it belongs to. What is in force then is the output in the answer. */
+int office_net_rules(const struct office *office, const char *id, const json_t *body, int reply_fd,
+	struct err *err);
 
 #endif

@@ -23,6 +23,7 @@ struct conn {
 	size_t sent; /* of out */
 	void *tag;
 	bool is_gone, wants_end;
+	bool is_narrow, may_private;
 	bool owes_drained; /* somebody was told that it is full, and waits */
 	int depth;         /* inside a callback: not freed under it */
 	bool is_freed;
@@ -247,4 +248,21 @@ void conn_set_wants_end(struct conn *conn)
 bool conn_wants_end(const struct conn *conn)
 {
 	return conn->wants_end;
+}
+
+void conn_narrow(struct conn *conn, bool may_private)
+{
+	if (!conn->is_narrow)
+		conn->may_private = may_private;
+	conn->is_narrow = true;
+}
+
+bool conn_is_narrow(const struct conn *conn)
+{
+	return conn->is_narrow;
+}
+
+bool conn_may_private(const struct conn *conn)
+{
+	return !conn->is_narrow || conn->may_private;
 }

@@ -39,5 +39,9 @@ void conn_set_tag(struct conn *conn, void *tag);
 void *conn_tag(const struct conn *conn);
 void conn_set_wants_end(struct conn *conn);
 bool conn_wants_end(const struct conn *conn);
+/* A connection that was handed on to who may do less than we: for good. may_private: it may lead to addresses. */
+void conn_narrow(struct conn *conn, bool may_private);
+bool conn_is_narrow(const struct conn *conn);
+bool conn_may_private(const struct conn *conn); /* also where it is not narrow */
 
 #endif

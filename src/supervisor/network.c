@@ -369,11 +369,16 @@ void network_answer(struct supervisor *sup, uint64_t ask_id, bool is_allowed)
 		gateway_process_send(sup->network->gateway, &frame);
 }
 
-int network_on_answer(struct supervisor *sup, const json_t *body, struct err *err)
+int network_on_answer(struct supervisor *sup, const json_t *body, bool may_private, struct err *err)
 {
 	if (!sup->network)
 		return err_set(err, -ENOENT, "this sandbox has no network");
-	return network_asks_answer(sup, sup->network->asks, body, err);
+	return network_asks_answer(sup, sup->network->asks, body, may_private, err);
+}
+
+void network_write_asks(struct supervisor *sup, struct str *out)
+{
+	network_asks_write(sup->network ? sup->network->asks : NULL, out);
 }
 
 void network_stop(struct supervisor *sup)

@@ -27,8 +27,10 @@ void network_ask_count(struct supervisor *sup);
 void network_rules_changed(struct supervisor *sup);
 void network_answer(
 	struct supervisor *sup, uint64_t ask_id, bool is_allowed); /* to the gateway's question */
-/* A client's answer: network_asks.h. */
-int network_on_answer(struct supervisor *sup, const json_t *body, struct err *err);
+/* A client's answer, and what waits for one: network_asks.h. */
+int network_on_answer(
+	struct supervisor *sup, const json_t *body, bool may_private, struct err *err);
+void network_write_asks(struct supervisor *sup, struct str *out);
 
 void network_stop(struct supervisor *sup); /* what is left to tell, then ends the gateway */
 void network_free(struct supervisor *sup);

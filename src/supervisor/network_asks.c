@@ -14,13 +14,15 @@
 #define OPEN_FOR_S 60 /* as the gateway waits: it says no itself then */
 
 struct question {
-	uint64_t id; /* 0: none */
+	uint64_t id;   /* 0: none; the gateway's, which begins anew with each */
+	uint64_t told; /* the one that people are told: never twice */
 	json_t *place;
-	int64_t asked_ns;
+	int64_t asked_ns, asked_ms; /* monotonic; for people */
 };
 
 struct network_asks {
 	struct question open[OPEN_MAX];
+	uint64_t n_told;
 };
 
 struct network_asks *network_asks_new(void)
@@ -81,7 +83,7 @@ static void answer(struct supervisor *sup, struct question *question, bool is_al
 static struct conn *find_client(const struct supervisor *sup)
 {
 	for (size_t i = 0; i < sup->n_execs; i++)
-		if (running_conn(sup->execs[i]))
+		if (running_conn(sup->execs[i]) && !conn_is_narrow(running_conn(sup->execs[i])))
 			return running_conn(sup->execs[i]);
 	return NULL;
 }
@@ -91,7 +93,7 @@ static void pass_on(struct conn *conn, const struct question *question)
 	json_t *message = json_deep_copy(question->place);
 	scoped_mem char *text = NULL;
 
-	json_object_set_new(message, "ask", json_integer((json_int_t)question->id));
+	json_object_set_new(message, "ask", json_integer((json_int_t)question->told));
 	text = json_dumps(message, JSON_COMPACT);
 	conn_send(conn, WIRE_JSON, slice_of(text));
 	json_decref(message);
@@ -113,10 +115,14 @@ void network_asks_take(
 		return;
 	}
 	close_question(question);
-	*question = (struct question){.id = frame->id, .place = place, .asked_ns = clock_mono_ns()};
+	*question = (struct question){.id = frame->id,
+		.told = ++asks->n_told,
+		.place = place,
+		.asked_ns = clock_mono_ns(),
+		.asked_ms = clock_wall_ms()};
 	if (conn)
 		pass_on(conn, question);
-	else
+	else if (!sup->has_plane)
 		answer(sup, question, false, NULL, "nobody is there to be asked");
 }
 
@@ -137,8 +143,8 @@ static int allow_always(
 	return network_rules_allow(sup, rule, actor, err);
 }
 
-int network_asks_answer(
-	struct supervisor *sup, struct network_asks *asks, const json_t *body, struct err *err)
+int network_asks_answer(struct supervisor *sup, struct network_asks *asks, const json_t *body,
+	bool may_private, struct err *err)
 {
 	uint64_t id = (uint64_t)json_integer_value(json_object_get(body, "ask"));
 	const char *actor = json_string_value(json_object_get(body, "actor"));
@@ -147,13 +153,60 @@ int network_asks_answer(
 	int r = 0;
 
 	for (size_t i = 0; id && i < OPEN_MAX; i++)
-		if (asks->open[i].id == id && is_open(&asks->open[i]))
+		if (asks->open[i].told == id && is_open(&asks->open[i]))
 			question = &asks->open[i];
 	if (!question)
 		return err_set(err, -ENOENT, "there is no such question (any more)");
+	if (is_allowed && !may_private &&
+		!json_string_value(json_object_get(question->place, "host")))
+		return err_set(err, -EPERM,
+			"it asks for an address: this account may allow hosts, not addresses");
 	if (is_allowed && json_is_true(json_object_get(body, "always")))
 		r = allow_always(sup, question->place, actor, err);
 	answer(sup, question, is_allowed, actor,
 		json_string_value(json_object_get(body, "reason")));
 	return r;
+}
+
+static void add_time(json_t *item, const char *key, int64_t at_ms)
+{
+	char text[CLOCK_TEXT_LEN];
+
+	clock_format(at_ms, text);
+	json_object_set_new(item, key, json_string(text));
+}
+
+static json_t *describe(const struct question *question)
+{
+	json_t *item = json_deep_copy(question->place);
+
+	json_object_set_new(item, "ask", json_integer((json_int_t)question->told));
+	add_time(item, "asked_at", question->asked_ms);
+	add_time(item, "expires_at", question->asked_ms + OPEN_FOR_S * 1000);
+	return item;
+}
+
+/* The oldest that was asked behind another. */
+static const struct question *find_next(const struct network_asks *asks, uint64_t told)
+{
+	const struct question *next = NULL;
+
+	for (size_t i = 0; i < OPEN_MAX; i++)
+		if (is_open(&asks->open[i]) && asks->open[i].told > told &&
+			(!next || asks->open[i].told < next->told))
+			next = &asks->open[i];
+	return next;
+}
+
+void network_asks_write(const struct network_asks *asks, struct str *out)
+{
+	json_t *list = json_array();
+	const struct question *question = asks ? find_next(asks, 0) : NULL;
+	scoped_mem char *text = NULL;
+
+	for (; question; question = find_next(asks, question->told))
+		json_array_append_new(list, describe(question));
+	text = json_dumps(list, JSON_COMPACT);
+	str_printf(out, "{\"asks\":%s}", text ? text : "[]");
+	json_decref(list);
 }

@@ -192,7 +192,7 @@ static int apply(struct supervisor *sup, const json_t *body, struct err *err)
 	return r;
 }
 
-static bool asks_for_change(const json_t *body)
+bool network_rules_is_change(const json_t *body)
 {
 	static const char *const keys[] = {"net", "reset", "allow", "deny", "remove"};
 
@@ -206,7 +206,7 @@ int network_rules_request(
 	struct supervisor *sup, const json_t *body, struct str *out, struct err *err)
 {
 	struct jsonw j = jsonw_to(out);
-	int r = asks_for_change(body) ? apply(sup, body, err) : 0;
+	int r = network_rules_is_change(body) ? apply(sup, body, err) : 0;
 
 	if (r < 0)
 		return r;

@@ -17,6 +17,9 @@ void network_rules_say(struct supervisor *sup, const char *actor);
 int network_rules_request(
 	struct supervisor *sup, const json_t *body, struct str *out, struct err *err);
 
+/* Whether such a request is more than a look. */
+bool network_rules_is_change(const json_t *body);
+
 /* One more rule to allow, in force at once. */
 int network_rules_allow(
 	struct supervisor *sup, const char *rule, const char *actor, struct err *err);

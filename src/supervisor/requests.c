@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "supervisor/metering.h"
 #include "supervisor/network.h"
@@ -197,16 +198,54 @@ static int on_suspend(struct request *req, struct err *err)
 static int on_net_rules(struct request *req, struct err *err)
 {
 	scoped_str struct str text = {0};
-	int r = network_rules_request(req->sup, req->body, &text, err);
+	int r = 0;
 
+	if (conn_is_narrow(req->conn) && network_rules_is_change(req->body))
+		r = err_set(err, -EPERM, "rules are not changed over this connection");
+	if (r == 0)
+		r = network_rules_request(req->sup, req->body, &text, err);
 	if (r == 0)
 		conn_answer_ok(req->conn, str_slice(&text));
 	return r;
 }
 
+/* From the launcher of a control plane, before it hands the connection over: what comes behind is not its own word. */
+static int on_narrow(struct request *req, struct err *err)
+{
+	const json_t *accounts = json_object_get(req->body, "private");
+	const char *own = req->sup->spec->account;
+	bool may_private = false;
+
+	for (size_t i = 0; own && i < json_array_size(accounts); i++)
+		may_private |=
+			strcmp(json_string_value(json_array_get(accounts, i)) ?: "", own) == 0;
+	conn_narrow(req->conn, may_private);
+	req->sup->has_plane = true;
+	return 0;
+}
+
 static int on_answer(struct request *req, struct err *err)
 {
-	return network_on_answer(req->sup, req->body, err);
+	return network_on_answer(req->sup, req->body, conn_may_private(req->conn), err);
+}
+
+/* As "answer", by somebody who wants to know what came of it. */
+static int on_decide(struct request *req, struct err *err)
+{
+	int r = on_answer(req, err);
+
+	if (r == 0)
+		conn_answer_ok(req->conn, slice_of(""));
+	return r;
+}
+
+static int on_asks(struct request *req, struct err *err)
+{
+	scoped_str struct str text = {0};
+
+	network_write_asks(req->sup, &text);
+	conn_answer_ok(req->conn, str_slice(&text));
+	return 0;
 }
 
 /* The sandbox outlives whoever started it. */
@@ -236,6 +275,9 @@ static const struct {
 	{"keep", on_keep, false},
 	{"net-rules", on_net_rules, false},
 	{"answer", on_answer, true},
+	{"asks", on_asks, false},
+	{"decide", on_decide, false},
+	{"narrow", on_narrow, true},
 };
 
 static int dispatch(struct request *req, struct err *err)

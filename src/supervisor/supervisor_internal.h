@@ -58,6 +58,7 @@ struct supervisor {
 	char *end_reason;    /* not NULL: it is ending */
 	struct rest *before; /* not NULL: it was suspended and goes on */
 	bool is_paused;
+	bool has_plane; /* a control plane looks after it: somebody answers, though nobody is attached */
 	bool is_suspending; /* its end is not for good */
 	bool is_resting;    /* its files stay: resting.h */
 	int64_t rested_ns;  /* guest_ns since when */

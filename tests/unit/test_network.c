@@ -16,6 +16,7 @@
 #include "spec/spec_network_parse.h"
 #include "spec/spec_rule.h"
 #include "spec/spec_stand_in.h"
+#include "spec/spec_within.h"
 #include "util/mem.h"
 
 #define LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -433,6 +434,48 @@ static void test_stand_in(void **state)
 	}
 }
 
+/* What an account may not name that may not reach private places. */
+static void test_within(void **state)
+{
+	static const struct {
+		const char *json, *want; /* NULL: it may */
+	} cases[] = {
+		{"{}", NULL},
+		{"{\"allow\":[\"a.test\",\"*.b.test:443\",\"*\",\"@github\"]}", NULL},
+		{"{\"allow\":[\"a.test\"],\"deny\":[\"10.0.0.1\"]}", NULL},
+		{"{\"net\":\"open\",\"deny\":[\"a.test\"]}", NULL},
+		{"{\"net\":\"open\",\"allow\":[\"a.test\"]}", "rule 'a.test': beside \"open\""},
+		{"{\"allow\":[\"10.0.0.1\"]}", "rule '10.0.0.1': this account"},
+		{"{\"allow\":[\"GET [fd00::1]:80/x\"]}", "rule 'GET [fd00::1]:80/x': this account"},
+		{"{\"allow\":[\"0.0.0.0/0\"]}", "rule '0.0.0.0/0': this account"},
+		{"{\"allow\":[\"@x\"],\"sets\":{\"@x\":[\"a.test\",\"10.0.0.1\"]}}",
+			"rule '10.0.0.1': this"},
+		{"{\"net\":\"open\",\"allow\":[\"@x\"],\"sets\":{\"@x\":[\"a.test\"]}}",
+			"beside \"open\""},
+		{"{\"shadow\":true}", "shadow: "},
+		{"{\"host_map\":[\"a.test=10.0.0.1\"]}", "host_map: "},
+		{"{\"resolver\":[\"10.0.0.1\"]}", "resolver: "},
+		{"{\"upstream_ca\":\"x\"}", "upstream_ca: "},
+		{"{\"upstream_proxy\":\"http://a.test:1\"}", "upstream_proxy: "},
+		{"{\"publish\":[\"8080:80\"]}", "publish: "},
+	};
+
+	for (size_t i = 0; i < LEN(cases); i++) {
+		struct spec_network net;
+		struct err err = {0};
+		int r;
+
+		spec_network_init(&net);
+		if (spec_network_read(&net, slice_of(cases[i].json), &err) < 0)
+			fail_msg("%s: %s", cases[i].json, err.msg);
+		spec_network_settle(&net);
+		r = spec_within_network(&net, &err);
+		if (r != (cases[i].want ? -EPERM : 0) || (r && !strstr(err.msg, cases[i].want)))
+			fail_msg("%s: %d %s", cases[i].json, r, err.msg);
+		spec_network_done(&net);
+	}
+}
+
 static void test_variables_of_an_exec(void **state)
 {
 	struct spec *spec = spec_new();
@@ -465,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_record_holds_nothing_hidden),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_stand_in),
+		cmocka_unit_test(test_within),
 		cmocka_unit_test(test_variables_of_an_exec),
 	};
 

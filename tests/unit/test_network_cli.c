@@ -146,7 +146,7 @@ static void test_secret_values(void **state)
 	assert_int_equal(spec_network_parse_secret("ENV_KEY@a.example", &net, &err), 0);
 	assert_int_equal(spec_network_parse_secret("FILE_KEY@a.example", &net, &err), 0);
 	spec_words_add(&files, names);
-	if (secret_values_fill(&net, &files, &err) < 0)
+	if (secret_values_fill(&net, &(struct secret_sources){.files = &files}, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_string_equal(net.secrets[0].value, "sesame-of-the-environment");
 	assert_string_equal(net.secrets[1].value, "sesame-from-a-file");
@@ -157,6 +157,33 @@ static void test_secret_values(void **state)
 	spec_words_done(&files);
 	spec_network_done(&net);
 	free(names);
+	free(file);
+}
+
+/* What is handed over counts alone: a spec of somebody else's must not reach our environment. */
+static void test_hidden_values(void **state)
+{
+	char *file = write_file("hidden",
+		"{\"secrets\":[{\"name\":\"HERE\",\"value\":\"sesame-handed-over\"}],"
+		"\"upstream_proxy\":{\"user\":\"me\",\"password\":\"sesame\"}}");
+	struct spec_words files = {0};
+	struct secret_sources sources = {.files = &files, .hidden = file};
+	struct spec_network net;
+	struct err err = {0};
+
+	spec_network_init(&net);
+	setenv("HERE", "not-this-one", 1);
+	setenv("THERE", "sesame-of-the-environment", 1);
+	assert_int_equal(spec_network_parse_secret("HERE@a.example", &net, &err), 0);
+	if (secret_values_fill(&net, &sources, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_string_equal(net.secrets[0].value, "sesame-handed-over");
+	assert_string_equal(net.proxy_password, "sesame");
+	assert_int_equal(spec_network_parse_secret("THERE@a.example", &net, &err), 0);
+	assert_int_equal(secret_values_fill(&net, &sources, &err), -ENOENT);
+	assert_null(net.secrets[1].value);
+	assert_string_equal(err.msg, "secret THERE has no value: none was handed over");
+	spec_network_done(&net);
 	free(file);
 }
 
@@ -187,7 +214,8 @@ static void test_secret_faults(void **state)
 		assert_int_equal(spec_network_parse_secret("KEY@a.example", &net, &err), 0);
 		if (word)
 			spec_words_add(&files, word);
-		assert_true(secret_values_fill(&net, &files, &err) < 0);
+		assert_true(secret_values_fill(
+				    &net, &(struct secret_sources){.files = &files}, &err) < 0);
 		if (!strstr(err.msg, cases[i].want) || strstr(err.msg, "sesame"))
 			fail_msg("%s", err.msg);
 		spec_words_done(&files);
@@ -204,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_sets_of_the_host),
 		cmocka_unit_test(test_unknown_set),
 		cmocka_unit_test(test_secret_values),
+		cmocka_unit_test(test_hidden_values),
 		cmocka_unit_test(test_secret_faults),
 	};
 

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the network of an account's sandbox may be where the account may not reach private places. */
+#ifndef SPEC_SPEC_WITHIN_H
+#define SPEC_SPEC_WITHIN_H
+
+#include "spec/spec_network.h"
+#include "util/err.h"
+
+/* -EPERM, with a sentence that names the key, where anything in it can lead to a private address, past the rules, or to a
+ * port of the host. To be asked after spec_network_settle() and before the host's own sets are filled in: sets that are
+ * there then are the account's words, too. */
+int spec_within_network(const struct spec_network *net, struct err *err);
+
+#endif
