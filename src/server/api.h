@@ -37,6 +37,22 @@ int api_lifecycle(struct call *call, struct err *err);
 int api_metrics(struct call *call, struct err *err);
 int api_audit(struct call *call, struct err *err);
 
+int api_networks_rules_get(struct call *call, struct err *err);
+int api_networks_rules_put(struct call *call, struct err *err);
+int api_networks_defaults_get(struct call *call, struct err *err);
+int api_networks_defaults_put(struct call *call, struct err *err);
+int api_networks_proxy_get(struct call *call, struct err *err);
+int api_networks_proxy_put(struct call *call, struct err *err);
+int api_networks_proxy_remove(struct call *call, struct err *err);
+int api_networks_proxy_of_sandbox(struct call *call, struct err *err);
+
+int api_secrets_create(struct call *call, struct err *err);
+int api_secrets_list(struct call *call, struct err *err);
+int api_secrets_remove(struct call *call, struct err *err);
+
+int api_asks_list(struct call *call, struct err *err);
+int api_asks_answer(struct call *call, struct err *err);
+
 int api_watch(struct call *call, struct err *err);
 
 int api_trace_events(struct call *call, struct err *err);

@@ -10,6 +10,7 @@
 #include "server/api.h"
 #include "server/indexer.h"
 #include "server/launcher_ask.h"
+#include "server/network_use.h"
 #include "server/page.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -113,19 +114,24 @@ static int check_quota(struct call *call, struct err *err)
 
 int api_sandboxes_create(struct call *call, struct err *err)
 {
+	json_t *hidden = NULL;
 	char id[ID_SIZE];
 	int r = prepare_spec(call, err);
 
 	if (r == 0)
 		r = check_quota(call, err);
 	if (r == 0)
-		r = launcher_ask_create(call, call->body, id, err);
+		r = network_use_in_spec(call, call->body, &hidden, err);
+	if (r == 0)
+		r = launcher_ask_create(call, call->body, hidden, id, err);
+	json_decref(hidden);
 	if (r == 0)
 		r = launcher_ask_audit(call, "sandbox.created", id, id, NULL, err);
 	if (r < 0)
 		return r;
 	call->status = 201;
-	return answer_with(call, id, err);
+	r = answer_with(call, id, err);
+	return r < 0 ? r : network_use_keep(call, id, call->body, err);
 }
 
 static int on_sandbox(const struct store_sandbox *sandbox, void *arg)
@@ -209,47 +215,64 @@ int api_sandboxes_suspend(struct call *call, struct err *err)
 	return live(call, "suspend", err);
 }
 
-static int by_launcher(struct call *call, const char *verb, struct err *err)
+static int by_launcher(struct call *call, const char *verb, const json_t *hidden, struct err *err)
 {
 	const char *id = NULL;
 	int r = api_sandbox_id(call, &id, NULL, err);
 
 	if (r == 0)
 		r = launcher_ask_verb(call,
-			&(struct launcher_verb){.verb = verb, .sandbox = id, .stdout_fd = -1}, NULL,
-			err);
+			&(struct launcher_verb){
+				.verb = verb, .sandbox = id, .hidden = hidden, .stdout_fd = -1},
+			NULL, err);
 	return r < 0 ? r : answer_with(call, id, err);
 }
 
 int api_sandboxes_resume(struct call *call, struct err *err)
 {
-	return by_launcher(call, "resume", err);
+	json_t *hidden = NULL;
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0)
+		r = network_use_again(call, id, &hidden, err);
+	if (r == 0)
+		r = by_launcher(call, "resume", hidden, err);
+	json_decref(hidden);
+	return r;
 }
 
 /* A new sandbox of a resting one's files. */
 int api_sandboxes_fork(struct call *call, struct err *err)
 {
 	scoped_mem char *output = NULL;
+	json_t *hidden = NULL;
 	const char *id = NULL;
 	char made[ID_SIZE] = "";
 	int r = api_sandbox_id(call, &id, NULL, err);
 
 	if (r == 0)
+		r = network_use_again(call, id, &hidden, err);
+	if (r == 0)
 		r = launcher_ask_verb(call,
-			&(struct launcher_verb){.verb = "fork", .sandbox = id, .stdout_fd = -1},
+			&(struct launcher_verb){
+				.verb = "fork", .sandbox = id, .hidden = hidden, .stdout_fd = -1},
 			&output, err);
+	json_decref(hidden);
 	if (r < 0)
 		return r;
 	snprintf(made, sizeof(made), "%.*s", ID_LEN, output ? output : "");
 	r = launcher_ask_audit(call, "sandbox.created", made, made, id, err);
 	call->status = 201;
-	return r < 0 ? r : answer_with(call, made, err);
+	if (r == 0)
+		r = answer_with(call, made, err);
+	return r < 0 ? r : network_use_copy(call, id, made, err);
 }
 
 /* Ends it; the record and changes that were not taken stay. */
 int api_sandboxes_delete(struct call *call, struct err *err)
 {
-	int r = by_launcher(call, "rm", err);
+	int r = by_launcher(call, "rm", NULL, err);
 
 	if (r == 0)
 		r = launcher_ask_audit(

@@ -13,6 +13,7 @@
 
 #define CONNECT_MS 10000
 #define AUDIT_MS   30000
+#define RULES_MS   30000
 #define VERB_MS    (3600 * 1000) /* an image may have to be fetched */
 
 /* body: the members of the request; its object is closed here. */
@@ -67,11 +68,31 @@ static int take_result(const json_t *answer, char **ret_output, struct err *err)
 	return status;
 }
 
-int launcher_ask_create(
-	struct call *call, const json_t *spec, char ret_id[ID_SIZE], struct err *err)
+static void add_json(struct jsonw *j, const char *key, const json_t *value)
 {
-	scoped_mem char *text = json_dumps(spec, JSON_COMPACT), *output = NULL;
-	scoped_str struct str body = {0};
+	scoped_mem char *text = json_dumps(value, JSON_COMPACT);
+
+	if (!text)
+		return;
+	jsonw_key(j, key);
+	jsonw_raw(j, slice_of(text));
+	explicit_bzero(text, strlen(text)); /* it may hold secrets */
+}
+
+/* What was asked for may hold secrets. */
+static void wipe(struct str *text)
+{
+	if (text->p)
+		explicit_bzero(text->p, text->len);
+	str_done(text);
+}
+#define scoped_wiped __attribute__((cleanup(wipe)))
+
+int launcher_ask_create(struct call *call, const json_t *spec, const json_t *hidden,
+	char ret_id[ID_SIZE], struct err *err)
+{
+	scoped_mem char *output = NULL;
+	scoped_wiped struct str body = {0};
 	struct jsonw j = jsonw_to(&body);
 	json_t *answer = NULL;
 	int r;
@@ -79,8 +100,8 @@ int launcher_ask_create(
 	jsonw_object(&j);
 	jsonw_ktext(&j, "account", call->caller.account);
 	jsonw_ktext(&j, "actor", call->caller.actor);
-	jsonw_key(&j, "spec");
-	jsonw_raw(&j, slice_of(text));
+	add_json(&j, "spec", spec);
+	add_json(&j, "hidden", hidden);
 	r = ask(call->server,
 		&(struct launcher_ask){.request = "create", .pass_fd = -1, .timeout_ms = VERB_MS},
 		&j, &answer, NULL, err);
@@ -107,7 +128,7 @@ static void add_list(struct jsonw *j, const char *key, const char *const *items)
 int launcher_ask_verb(
 	struct call *call, const struct launcher_verb *verb, char **ret_output, struct err *err)
 {
-	scoped_str struct str body = {0};
+	scoped_wiped struct str body = {0};
 	struct jsonw j = jsonw_to(&body);
 	json_t *answer = NULL;
 	int r;
@@ -118,6 +139,7 @@ int launcher_ask_verb(
 	jsonw_ktext(&j, "actor", call->caller.actor);
 	add_list(&j, "options", verb->options);
 	add_list(&j, "words", verb->words);
+	add_json(&j, "hidden", verb->hidden);
 	r = ask(call->server,
 		&(struct launcher_ask){
 			.request = "verb", .pass_fd = verb->stdout_fd, .timeout_ms = VERB_MS},
@@ -126,6 +148,28 @@ int launcher_ask_verb(
 		r = take_result(answer, ret_output, err);
 	json_decref(answer);
 	return r;
+}
+
+int launcher_ask_net_rules(
+	struct call *call, const char *sandbox, const json_t *rules, struct err *err)
+{
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	json_t *answer = NULL;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "sandbox", sandbox);
+	jsonw_ktext(&j, "actor", call->caller.actor);
+	add_json(&j, "rules", rules);
+	r = ask(call->server,
+		&(struct launcher_ask){
+			.request = "net-rules", .pass_fd = -1, .timeout_ms = RULES_MS},
+		&j, &answer, NULL, err);
+	if (r == 0)
+		r = take_result(answer, NULL, err);
+	json_decref(answer);
+	return r < 0 ? r : 0;
 }
 
 static int index_line(struct call *call, const json_t *line, int64_t n, struct err *err)

@@ -8,9 +8,12 @@
 
 /* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ENOENT, -ECONNREFUSED where none lives. */
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err);
-/* Makes a sandbox of a spec for who calls; its id. */
-int launcher_ask_create(
-	struct call *call, const json_t *spec, char ret_id[ID_SIZE], struct err *err);
+/* Makes a sandbox of a spec for who calls; its id. hidden: network_use.h. */
+int launcher_ask_create(struct call *call, const json_t *spec, const json_t *hidden,
+	char ret_id[ID_SIZE], struct err *err);
+/* Gives a living sandbox other rules: {net, allow, deny}. */
+int launcher_ask_net_rules(
+	struct call *call, const char *sandbox, const json_t *rules, struct err *err);
 
 /* Runs a verb of the launcher's table. stdout_fd: where it prints, -1: into *ret_output (may be NULL; the caller's). Its
  * exit status, or negative where it failed, with what it said. */
@@ -18,6 +21,7 @@ struct launcher_verb {
 	const char *verb, *sandbox;
 	const char *const *options; /* end with NULL; may be NULL */
 	const char *const *words;
+	const json_t *hidden; /* for those that take it (network_use.h); may be NULL */
 	int stdout_fd;
 };
 int launcher_ask_verb(

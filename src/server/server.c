@@ -10,6 +10,7 @@
 #include "server/indexer.h"
 #include "server/limiter.h"
 #include "server/listener.h"
+#include "server/secret_box.h"
 #include "server/watch_stream.h"
 #include "server/workers.h"
 #include "util/log.h"
@@ -82,6 +83,8 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	int r = open_store(server, settings, err);
 
 	if (r == 0)
+		r = secret_box_open(server->state_dir, &server->secrets, err);
+	if (r == 0)
 		r = make_tls(parts, settings, err);
 	if (r == 0)
 		r = workers_new(server->base, THREADS, &server->workers, err);
@@ -115,6 +118,7 @@ static void stop(struct parts *parts)
 	indexer_free(server->indexer);
 	limiter_free(server->limiter);
 	store_free(server->store);
+	secret_box_free(server->secrets);
 	SSL_CTX_free(parts->tls);
 	if (parts->on_end)
 		event_free(parts->on_end);

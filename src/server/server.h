@@ -14,6 +14,7 @@ struct workers;
 struct indexer;
 struct limiter;
 struct watch_stream_hub;
+struct secret_box;
 
 struct server {
 	struct event_base *base;
@@ -23,6 +24,7 @@ struct server {
 	struct indexer *indexer;
 	struct limiter *limiter;
 	struct watch_stream_hub *watches;
+	struct secret_box *secrets;
 	const char *state_dir;
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */

@@ -56,6 +56,11 @@ class Postgres:
 		self.call('createdb', '-h', self.folder, '-U', 'cloche', f'test{self.n}')
 		return f'postgres://cloche@/test{self.n}?host={self.folder}'
 
+	def dump(self, place):
+		"""All that a database holds, as text."""
+		return subprocess.run([self.bin / 'pg_dump', '-h', self.folder, '-U', 'cloche', place.split('?')[0].rsplit('/', 1)[-1]],
+			check=True, capture_output=True, timeout=60, **self.how()).stdout.decode()
+
 	def kill(self):
 		self.process.kill()
 		self.process.wait()
@@ -117,6 +122,8 @@ class Client:
 	def open(self, method, path, body=None, headers=None, limit_s=60):
 		"""The connection and the response, whose body is still to be read."""
 		connection = http.client.HTTPConnection('127.0.0.1', self.server.port, timeout=limit_s)
+		if self.server.world:
+			connection.sock = self.server.world.connect_to(self.server.port, limit_s)
 		head = {'Authorization': f'Bearer {self.key}'} if self.key else {}
 		if isinstance(body, (dict, list)):
 			body, head['Content-Type'] = json.dumps(body), TYPE
@@ -135,6 +142,9 @@ class Client:
 
 	def post(self, path, body=None, **how):
 		return self.call('POST', path, body, **how)
+
+	def put(self, path, body=None, **how):
+		return self.call('PUT', path, body, **how)
 
 	def delete(self, path, **how):
 		return self.call('DELETE', path, **how)
@@ -173,8 +183,8 @@ class Client:
 class Server:
 	"""One `cloche serve`; it may be stopped, killed and started again."""
 
-	def __init__(self, cloche, *options, database=None):
-		self.cloche, self.options, self.database = cloche, options, database
+	def __init__(self, cloche, *options, database=None, world=None):
+		self.cloche, self.options, self.database, self.world = cloche, options, database, world
 		self.port, self.key = free_port(), None
 		self.start()
 		self.admin = Client(self, self.key)

@@ -34,13 +34,13 @@ class Inside(harness.Cloche):
 			self.program = program
 
 
-def socket_in(process):
-	"""A datagram socket in the network namespace of another process."""
+def socket_in(process, kind=socket.SOCK_DGRAM):
+	"""A socket in the network namespace of another process."""
 	libc = ctypes.CDLL(None, use_errno=True)
 	with open('/proc/thread-self/ns/net', 'rb') as own, open(f'/proc/{process.pid}/ns/net', 'rb') as other:
 		assert libc.setns(other.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
 		try:
-			return socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+			return socket.socket(socket.AF_INET, kind)
 		finally:
 			assert libc.setns(own.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
 
@@ -100,6 +100,17 @@ class World:
 			if process:
 				process.kill()
 				process.wait()
+
+	def connect_to(self, port, limit_s):
+		"""What listens on loopback where cloche runs."""
+		sock = socket_in(self.host, socket.SOCK_STREAM)
+		sock.settimeout(limit_s)
+		try:
+			sock.connect(('127.0.0.1', port))
+		except OSError:
+			sock.close()
+			raise
+		return sock
 
 	def cloche(self, *args):
 		return Inside(self, *args)

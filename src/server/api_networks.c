@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Network rules of living sandboxes and of those to come, and the upstream proxy. What an account may name is checked here
+ * for a good sentence, and by the launcher because it counts: cli/create_within.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "control/client.h"
+#include "server/api.h"
+#include "server/launcher_ask.h"
+#include "server/network_objects.h"
+#include "spec/spec_network.h"
+#include "spec/spec_rule.h"
+#include "spec/spec_within.h"
+#include "util/jsonw.h"
+#include "util/mem.h"
+
+#define DETAIL_MAX 900 /* bytes of the audit log's line */
+
+/* ---- rules as they are asked for ---- */
+
+static int check_rule(const char *text, struct err *err)
+{
+	struct spec_rule rule;
+	int r = *text == '@' ? 0 : spec_rule_parse(text, &rule, err);
+
+	if (r == 0 && *text != '@')
+		spec_rule_done(&rule);
+	return r;
+}
+
+static int check_list(const struct spec_words *words, const char *key, struct err *err)
+{
+	for (size_t i = 0; i < words->n; i++) {
+		int r = check_rule(words->items[i], err);
+
+		if (r < 0)
+			return err_wrap(err, r, "member '%s'", key);
+	}
+	return 0;
+}
+
+/* What is null is as if it were not there. */
+static void drop_nulls(json_t *object)
+{
+	const char *key;
+	json_t *value;
+	void *next;
+
+	json_object_foreach_safe(object, next, key, value) if (json_is_null(value))
+		json_object_del(object, key);
+}
+
+/* The body as rules: net must be there, since what it is without the word depends on who reads it. */
+static int read_rules(struct call *call, struct spec_network *net, struct err *err)
+{
+	static const char *const names[] = {"net", "allow", "deny", NULL};
+	scoped_mem char *text = NULL;
+	int r = call_check_body(call, names, err);
+
+	drop_nulls(call->body);
+	text = json_dumps(call->body, JSON_COMPACT);
+	if (r == 0 && !json_is_string(json_object_get(call->body, "net")))
+		r = err_set(err, -EINVAL, "member 'net': want open, allow or none");
+	if (r == 0)
+		r = spec_network_read(net, slice_of(text), err);
+	if (r == 0)
+		r = check_list(&net->allow, "allow", err);
+	if (r == 0)
+		r = check_list(&net->deny, "deny", err);
+	if (r == 0 && !network_objects_may_private(call))
+		r = spec_within_network(net, err);
+	return r;
+}
+
+static void add_words(struct jsonw *j, const char *key, const struct spec_words *words)
+{
+	jsonw_key(j, key);
+	jsonw_array(j);
+	for (size_t i = 0; i < words->n; i++)
+		jsonw_text(j, words->items[i]);
+	jsonw_array_end(j);
+}
+
+static void write_rules(struct str *out, const struct spec_network *net)
+{
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "net", spec_net_name(net->net));
+	add_words(&j, "allow", &net->allow);
+	add_words(&j, "deny", &net->deny);
+	jsonw_object_end(&j);
+}
+
+static void describe_list(struct str *out, const char *key, const struct spec_words *words)
+{
+	for (size_t i = 0; i < words->n && out->len < DETAIL_MAX; i++)
+		str_printf(out, "%s%s", i ? ", " : key, words->items[i]);
+}
+
+static int audit_rules(
+	struct call *call, const char *sandbox, const struct spec_network *net, struct err *err)
+{
+	scoped_str struct str detail = {0};
+
+	str_printf(&detail, "net %s", spec_net_name(net->net));
+	describe_list(&detail, "; allow ", &net->allow);
+	describe_list(&detail, "; deny ", &net->deny);
+	if (detail.len > DETAIL_MAX) {
+		detail.p[DETAIL_MAX] = '\0';
+		detail.len = DETAIL_MAX;
+		str_printf(&detail, "... (%zu and %zu rules)", net->allow.n, net->deny.n);
+	}
+	return launcher_ask_audit(call, "network_rules.changed",
+		sandbox ? sandbox : call->caller.account, sandbox, detail.p, err);
+}
+
+/* ---- of a living sandbox ---- */
+
+static int answer_live(struct call *call, const char *id, struct err *err)
+{
+	static const char *const keys[] = {"net", "allow", "deny", "sets", "ask", "shadow"};
+	scoped(client) struct client *client = NULL;
+	json_t *answer = NULL, *rules, *network;
+	scoped_mem char *text = NULL;
+	int r = launcher_ask_connect(call->server, id, err);
+
+	if (r < 0)
+		return r;
+	client = client_adopt(r);
+	r = client_ask(client, "net-rules", slice_of(""), &answer, err);
+	if (r < 0)
+		return r;
+	network = json_object_get(answer, "network");
+	rules = json_object();
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set(rules, keys[i], json_object_get(network, keys[i]));
+	text = json_dumps(rules, JSON_COMPACT);
+	str_puts(&call->out, text ? text : "{}");
+	json_decref(rules);
+	json_decref(answer);
+	return 0;
+}
+
+int api_networks_rules_get(struct call *call, struct err *err)
+{
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	return r < 0 ? r : answer_live(call, id, err);
+}
+
+int api_networks_rules_put(struct call *call, struct err *err)
+{
+	struct spec_network net;
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	spec_network_init(&net);
+	if (r == 0)
+		r = read_rules(call, &net, err);
+	if (r == 0 && net.net == SPEC_NET_NONE)
+		r = err_set(err, -EINVAL,
+			"member 'net': a running sandbox is cut off by allow with no rules, not by "
+			"none");
+	if (r == 0)
+		r = launcher_ask_net_rules(call, id, call->body, err);
+	if (r == 0)
+		r = audit_rules(call, id, &net, err);
+	spec_network_done(&net);
+	return r < 0 ? r : answer_live(call, id, err);
+}
+
+/* ---- of sandboxes to come ---- */
+
+static const struct network_object own_rules = {NETWORK_OBJECTS_RULES, NULL, NETWORK_OBJECTS_OWN};
+static const struct network_object own_proxy = {NETWORK_OBJECTS_PROXY, NULL, NETWORK_OBJECTS_OWN};
+
+int api_networks_defaults_get(struct call *call, struct err *err)
+{
+	scoped_mem char *text = NULL;
+	json_t *rules = NULL;
+	int r = network_objects_get(call, &own_rules, &rules, err);
+
+	if (r == -ENOENT) {
+		str_puts(&call->out, "{\"net\":\"open\",\"allow\":[],\"deny\":[]}");
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	text = json_dumps(rules, JSON_COMPACT);
+	str_puts(&call->out, text);
+	json_decref(rules);
+	return 0;
+}
+
+int api_networks_defaults_put(struct call *call, struct err *err)
+{
+	scoped_str struct str text = {0};
+	struct spec_network net;
+	json_t *rules = NULL;
+	int r;
+
+	spec_network_init(&net);
+	r = read_rules(call, &net, err);
+	write_rules(&text, &net);
+	if (r == 0 && net.net == SPEC_NET_NONE && (net.allow.n || net.deny.n))
+		r = err_set(err, -EINVAL, "member 'net': none has no rules");
+	if (r == 0)
+		r = audit_rules(call, NULL, &net, err);
+	if (r == 0) {
+		rules = json_loadb(text.p, text.len, 0, NULL);
+		r = network_objects_put(call, &own_rules, rules, err);
+	}
+	if (r == 0)
+		str_add(&call->out, text.p, text.len);
+	json_decref(rules);
+	spec_network_done(&net);
+	return r;
+}
+
+/* ---- the upstream proxy ---- */
+
+static void write_proxy(struct str *out, const json_t *object)
+{
+	struct jsonw j = jsonw_to(out);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "url", json_string_value(json_object_get(object, "url")));
+	jsonw_kbool(&j, "has_credentials", json_object_get(object, "sealed") != NULL);
+	jsonw_object_end(&j);
+}
+
+static int answer_proxy(struct call *call, const struct network_object *which, struct err *err)
+{
+	json_t *object = NULL;
+	int r = network_objects_get(call, which, &object, err);
+
+	if (r == -ENOENT)
+		return err_set(err, r, "there is no upstream proxy: all goes out by itself");
+	if (r == 0)
+		write_proxy(&call->out, object);
+	json_decref(object);
+	return r;
+}
+
+int api_networks_proxy_get(struct call *call, struct err *err)
+{
+	return answer_proxy(call, &own_proxy, err);
+}
+
+int api_networks_proxy_of_sandbox(struct call *call, struct err *err)
+{
+	struct network_object which = {NETWORK_OBJECTS_PROXY, NULL, NETWORK_OBJECTS_OWN};
+	int r = api_sandbox_id(call, &which.sandbox, NULL, err);
+
+	return r < 0 ? r : answer_proxy(call, &which, err);
+}
+
+int api_networks_proxy_put(struct call *call, struct err *err)
+{
+	static const char *const names[] = {"url", NULL};
+	const char *url = NULL;
+	json_t *object = NULL;
+	int r = call_check_body(call, names, err);
+
+	if (r == 0)
+		r = call_text(call, "url", &url, err);
+	if (r == 0 && !url)
+		r = err_set(err, -EINVAL, "member 'url': want http://[USER:PASSWORD@]HOST:PORT");
+	if (r == 0 && !network_objects_may_private(call))
+		r = err_set(err, -EPERM, "url: this account may not choose an upstream proxy");
+	if (r == 0)
+		r = network_objects_seal_proxy(call, url, &object, err);
+	if (r == 0)
+		r = launcher_ask_audit(call, "upstream_proxy.changed", call->caller.account, NULL,
+			json_string_value(json_object_get(object, "url")), err);
+	if (r == 0)
+		r = network_objects_put(call, &own_proxy, object, err);
+	if (r == 0)
+		write_proxy(&call->out, object);
+	json_decref(object);
+	return r;
+}
+
+int api_networks_proxy_remove(struct call *call, struct err *err)
+{
+	json_t *object = NULL;
+	int r = network_objects_get(call, &own_proxy, &object, err);
+
+	json_decref(object);
+	if (r == 0)
+		r = launcher_ask_audit(
+			call, "upstream_proxy.removed", call->caller.account, NULL, NULL, err);
+	return r < 0 ? r : network_objects_remove(call, &own_proxy, err);
+}
