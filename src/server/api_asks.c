@@ -14,12 +14,7 @@ static int connect_to(struct call *call, const char **ret_id, struct client **re
 {
 	int r = api_sandbox_id(call, ret_id, NULL, err);
 
-	if (r == 0)
-		r = launcher_ask_connect(call->server, *ret_id, err);
-	if (r < 0)
-		return r;
-	*ret = client_adopt(r);
-	return 0;
+	return r < 0 ? r : launcher_ask_client(call, *ret_id, ret, err);
 }
 
 int api_asks_list(struct call *call, struct err *err)

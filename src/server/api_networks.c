@@ -123,12 +123,10 @@ static int answer_live(struct call *call, const char *id, struct err *err)
 	scoped(client) struct client *client = NULL;
 	json_t *answer = NULL, *rules, *network;
 	scoped_mem char *text = NULL;
-	int r = launcher_ask_connect(call->server, id, err);
+	int r = launcher_ask_client(call, id, &client, err);
 
-	if (r < 0)
-		return r;
-	client = client_adopt(r);
-	r = client_ask(client, "net-rules", slice_of(""), &answer, err);
+	if (r == 0)
+		r = client_ask(client, "net-rules", slice_of(""), &answer, err);
 	if (r < 0)
 		return r;
 	network = json_object_get(answer, "network");
@@ -152,11 +150,14 @@ int api_networks_rules_get(struct call *call, struct err *err)
 
 int api_networks_rules_put(struct call *call, struct err *err)
 {
+	scoped(client) struct client *client = NULL;
 	struct spec_network net;
 	const char *id = NULL;
 	int r = api_sandbox_id(call, &id, NULL, err);
 
 	spec_network_init(&net);
+	if (r == 0)
+		r = launcher_ask_client(call, id, &client, err); /* whether it runs */
 	if (r == 0)
 		r = read_rules(call, &net, err);
 	if (r == 0 && net.net == SPEC_NET_NONE)

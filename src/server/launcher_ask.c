@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/client.h"
 #include "control/launcher_client.h"
 #include "util/clock.h"
 #include "util/id.h"
@@ -40,11 +41,22 @@ int launcher_ask_connect(struct server *server, const char *sandbox, struct err 
 	return r < 0 ? r : fd;
 }
 
+int launcher_ask_client(
+	struct call *call, const char *sandbox, struct client **ret_client, struct err *err)
+{
+	int r = launcher_ask_connect(call->server, sandbox, err);
+
+	if (r < 0)
+		return r == -ENOENT ? -ECONNREFUSED : r;
+	*ret_client = client_adopt(r);
+	return 0;
+}
+
 /* What a verb said on stderr, less what it says to somebody at a terminal: its name, its options, its help. */
 static int say(const char *text, int status, struct err *err)
 {
-	static const char *const before[] = {
-		"cloche: ", "create: ", "option '--spec': ", "'/proc/self/fd/3': "};
+	static const char *const before[] = {"cloche: ", "create: ", "resume: ", "fork: ",
+		"net-rules: ", "option '--spec': ", "'/proc/self/fd/3': "};
 	const char *help = strstr(text, " (`cloche"), *end = strchr(text, '\n');
 
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)

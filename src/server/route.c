@@ -56,7 +56,8 @@ const struct route route_table[] = {
 	{"GET", SB "/metrics", RIGHT_READ, api_metrics, .has_query = true},
 
 	{"GET", SB "/network-rules", RIGHT_READ, api_networks_rules_get},
-	{"PUT", SB "/network-rules", RIGHT_WORK, api_networks_rules_put, .has_body = true},
+	{"PUT", SB "/network-rules", RIGHT_WORK, api_networks_rules_put, .has_body = true,
+		.is_slow = true},
 	{"GET", SB "/networks/upstream-proxy", RIGHT_READ, api_networks_proxy_of_sandbox},
 	{"GET", SB "/asks", RIGHT_READ, api_asks_list},
 	{"POST", SB "/asks", RIGHT_WORK, api_asks_answer, .has_body = true},

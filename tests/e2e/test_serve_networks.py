@@ -130,8 +130,14 @@ def test_rules_need_a_sandbox_that_runs(net, member, make, lab):
 	assert refused.status == 400 and 'has no network' in refused.json['detail'], refused
 	assert lab.get(at(box, '/network-rules')).status == lab.put(at(box, '/network-rules'), {'net': 'allow'}).status == 404
 	assert lab.get(at(box, '/asks')).status == lab.get(at(box, '/networks/upstream-proxy')).status == 404
-	assert member.post(at(box, '/stop')).status == 200
-	assert member.get(at(box, '/network-rules')).status in (404, 409)
+	for act, state in (('suspend', 'is suspended'), ('stop', '')):
+		if act == 'suspend':
+			assert member.post(at(box, '/' + act)).status == 200
+		else:
+			assert member.post(at(box, '/resume')).status == member.post(at(box, '/stop')).status == 200
+		for refused in (member.get(at(box, '/network-rules')), member.put(at(box, '/network-rules'), {'net': 'allow'}), member.get(at(box, '/asks')),
+				member.post(at(box, '/asks'), {'ask': 1, 'allow': False})):
+			assert (refused.status, refused.json['code']) == (409, 'not_running') and state in refused.json['detail'], refused
 
 
 # ---- a cloche-serve that somebody took over ----
