@@ -56,8 +56,7 @@ static void seal(const struct secret_box *box, const char *label, struct str *ou
 {
 	struct err err = {0};
 
-	assert_int_equal(
-		secret_box_seal(box, slice_of(label), slice_of(VALUE), out, &err), 0);
+	assert_int_equal(secret_box_seal(box, slice_of(label), slice_of(VALUE), out, &err), 0);
 }
 
 static int unseal(const struct secret_box *box, const char *label, const char *sealed)
