@@ -25,7 +25,7 @@ static int send_request(int sock, const struct launcher_ask *ask, int reply_fd, 
 		return err_set(
 			err, -E2BIG, "the request is longer than %u bytes", LAUNCHER_MESSAGE_MAX);
 	if (fdio_send(sock, text.p, text.len, fds, ask->pass_fd < 0 ? 1 : 2) < 0)
-		return gone(err, -EPIPE);
+		return gone(err, -ECONNRESET);
 	return 0;
 }
 
@@ -52,7 +52,7 @@ static int take_answer(int sock, json_t **ret_answer, int *ret_fd, struct err *e
 	if (n_fds == 0)
 		fd = -1;
 	if (n <= 0)
-		return gone(err, n < 0 ? (int)n : -EPIPE);
+		return gone(err, n < 0 ? (int)n : -ECONNRESET);
 	answer = json_loadb(text, (size_t)n, JSON_ALLOW_NUL, NULL);
 	r = answer ? client_check(answer, err)
 	           : err_set(err, -EBADMSG, "the launcher's answer is no JSON");

@@ -21,7 +21,7 @@ struct launcher_ask {
 };
 
 /* Blocks until the answer is there. 0 and *ret_answer (the caller's; may be NULL); *ret_fd is the descriptor that came with
- * it or -1 (may be NULL). Else what the launcher said: its errno and its sentence; -EPIPE where it has gone, -ETIMEDOUT. */
+ * it or -1 (may be NULL). Else what the launcher said: its errno and its sentence; -ECONNRESET where it has gone, -ETIMEDOUT. */
 int launcher_client_ask(int sock, const struct launcher_ask *ask, json_t **ret_answer, int *ret_fd,
 	struct err *err);
 

@@ -33,6 +33,7 @@
 #define SETTINGS_MAX (1u << 20)
 #define FAST_S       5 /* a process that ends within this long of its start */
 #define FAST_MAX     5 /* so often in a row: it will not get better */
+#define MEND_MS      30000
 
 struct launcher {
 	struct office office;
@@ -129,6 +130,15 @@ static int on_signal(struct launcher *l, struct err *err)
 	return is_end ? 1 : reap(l, err);
 }
 
+/* By a child: one that is mended waits for the disk. */
+static void mend(const struct launcher *l)
+{
+	if (fork() == 0) {
+		mend_look(l->office.state_dir, l->office.run_dir);
+		_exit(0);
+	}
+}
+
 static int work(struct launcher *l, struct err *err)
 {
 	int r = 0;
@@ -137,8 +147,12 @@ static int work(struct launcher *l, struct err *err)
 		struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
 			{.fd = l->serve.office_fd, .events = POLLIN}};
 
-		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+		int n = poll(fds, 2, MEND_MS);
+
+		if (n < 0 && errno != EINTR)
 			return err_set(err, -errno, "wait: %m");
+		if (n == 0)
+			mend(l);
 		if (fds[1].revents)
 			serve_process_answer(&l->serve, &l->office);
 		if (fds[0].revents)

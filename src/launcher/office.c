@@ -9,6 +9,7 @@
 #include "control/client.h"
 #include "control/launcher_client.h"
 #include "launcher/audit.h"
+#include "launcher/mend.h"
 #include "launcher/office_verb.h"
 #include "util/fdio.h"
 #include "util/id.h"
@@ -134,6 +135,20 @@ static int on_verb(const struct request *req, struct err *err)
 			       err);
 }
 
+/* Its supervisor was killed: its record gets an end, and what ran in it is gone. */
+static int on_mend(const struct request *req, struct err *err)
+{
+	const char *id = NULL;
+	int r = find_sandbox(req, &id, err);
+
+	if (r == 0)
+		r = mend_sandbox(req->office->state_dir, req->office->run_dir, id, err);
+	if (r < 0)
+		return r;
+	answer_ok(req, -1);
+	return 0;
+}
+
 static int on_audit(const struct request *req, struct err *err)
 {
 	uint64_t n;
@@ -156,6 +171,7 @@ static const struct {
 	{"create", on_create, false},
 	{"net-rules", on_net_rules, false},
 	{"verb", on_verb, false},
+	{"mend", on_mend, false},
 	{"audit", on_audit, false},
 };
 

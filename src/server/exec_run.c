@@ -16,6 +16,7 @@
 #include "control/wire.h"
 #include "server/api.h"
 #include "server/indexer.h"
+#include "server/launcher_ask.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
 #include "util/utf8.h"
@@ -205,7 +206,9 @@ static void run_end(struct work *work)
 	struct exec_run *run = (struct exec_run *)work;
 	int r = run->failure;
 
-	if (r == 0 && !run->ask->is_detached)
+	if (r == -EPIPE)
+		(void)launcher_ask_mend(run->call->server, run->ask->sandbox, NULL);
+	if (!run->ask->is_detached && (r == 0 || (r == -EPIPE && run->is_started)))
 		r = find_row(run, &run->err);
 	if (run->ask->is_detached && r == 0) {
 		struct jsonw j = jsonw_to(&run->call->out);
@@ -323,11 +326,9 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 {
 	struct exec_run *run = ctx;
 
-	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR)) {
-		run->call->code = "interrupted";
-		end(run, err_set(&run->err, -EIO,
-				 "the sandbox ended while the command ran: its record says how"));
-	}
+	/* Its supervisor is gone: the row is made by whoever mends the record. */
+	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+		end(run, err_set(&run->err, -EPIPE, "the sandbox ended: its record says how"));
 }
 
 void exec_run(struct call *call)

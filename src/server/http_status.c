@@ -54,6 +54,7 @@ static const struct {
 	{EEXIST, 409, "exists"},
 	{EBUSY, 409, "busy"},
 	{ESHUTDOWN, 409, "ending"},
+	{EPIPE, 409, "ended"},
 	{EDQUOT, 429, "quota"},
 	{EOPNOTSUPP, 501, "not_implemented"},
 	{EAGAIN, 503, "try_again"},

@@ -15,6 +15,7 @@
 #define CONNECT_MS 10000
 #define AUDIT_MS   30000
 #define RULES_MS   30000
+#define MEND_MS    60000
 #define VERB_MS    (3600 * 1000) /* an image may have to be fetched */
 
 /* body: the members of the request; its object is closed here. */
@@ -26,19 +27,31 @@ static int ask(struct server *server, struct launcher_ask *ask, struct jsonw *bo
 	return launcher_client_ask(server->office, ask, ret, ret_fd, err);
 }
 
-int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err)
+static int ask_about(struct server *server, const char *request, const char *sandbox,
+	int timeout_ms, int *ret_fd, struct err *err)
 {
 	scoped_str struct str body = {0};
 	struct jsonw j = jsonw_to(&body);
-	int fd = -1, r;
 
 	jsonw_object(&j);
 	jsonw_ktext(&j, "sandbox", sandbox);
-	r = ask(server,
-		&(struct launcher_ask){
-			.request = "connect", .pass_fd = -1, .timeout_ms = CONNECT_MS},
-		&j, NULL, &fd, err);
-	return r < 0 ? r : fd;
+	return ask(server,
+		&(struct launcher_ask){.request = request, .pass_fd = -1, .timeout_ms = timeout_ms},
+		&j, NULL, ret_fd, err);
+}
+
+int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err)
+{
+	return ask_about(server, "mend", sandbox, MEND_MS, NULL, err);
+}
+
+int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err)
+{
+	int fd = -1, r = ask_about(server, "connect", sandbox, CONNECT_MS, &fd, err);
+
+	if (r == -ECONNREFUSED)
+		(void)launcher_ask_mend(server, sandbox, NULL); /* else the launcher does, later */
+	return r == -ENOENT ? -ECONNREFUSED : r < 0 ? r : fd;   /* it is there, and does not run */
 }
 
 int launcher_ask_client(
@@ -47,7 +60,7 @@ int launcher_ask_client(
 	int r = launcher_ask_connect(call->server, sandbox, err);
 
 	if (r < 0)
-		return r == -ENOENT ? -ECONNREFUSED : r;
+		return r;
 	*ret_client = client_adopt(r);
 	return 0;
 }

@@ -6,8 +6,11 @@
 #include "server/call.h"
 #include "util/id.h"
 
-/* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ENOENT, -ECONNREFUSED where none lives. */
+/* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ECONNREFUSED where none lives; one that
+ * was killed is mended first. */
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err);
+/* After its supervisor is gone: has its record ended, with rows for what was cut off. 0 also where there was nothing to do. */
+int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err);
 /* The same for one of the caller's: -ECONNREFUSED where it is there and does not run. */
 struct client;
 int launcher_ask_client(

@@ -9,8 +9,9 @@
 #include "util/map.h"
 #include "util/mem.h"
 
-#define SHARES   8     /* a share is the limit divided by this */
-#define TOUCH_MS 60000 /* "used" is as exact as that */
+#define SHARES    8     /* a share is the limit divided by this, */
+#define SHARE_MAX 50    /* but no more: what a killed one had is lost */
+#define TOUCH_MS  60000 /* "used" is as exact as that */
 
 struct bucket {
 	int64_t second, left, touched_ms;
@@ -90,7 +91,8 @@ int limiter_take(
 	struct limiter *limiter, const struct caller *caller, int64_t limit, struct err *err)
 {
 	int64_t now_ms = clock_wall_ms(), most = limit ? limit : LIMITER_DEFAULT;
-	int want = most > SHARES ? (int)(most / SHARES) : 1, got;
+	int64_t share = most / SHARES > SHARE_MAX ? SHARE_MAX : most / SHARES;
+	int want = share > 0 ? (int)share : 1, got;
 	bool touch, has_one = take_local(limiter, caller->key, now_ms, &touch);
 
 	if (touch)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/clock.h"
@@ -280,14 +281,21 @@ static int set_up(struct sqlite *s, enum db_use use)
 		"PRAGMA cell_size_check = ON; PRAGMA application_id = " TEXT(APPLICATION_ID));
 }
 
-/* Nobody else is to read it, from the first moment; what SQLite lays beside it gets the same mode. */
+/* Nobody else is to read it, from the first moment; what SQLite lays beside it gets the same mode. One that is there is not
+ * opened: to close it would drop the locks (fcntl(2)) of all connections of this process, and another process could take its
+ * log away under them. */
 static int make_file(const char *place, struct err *err)
 {
-	scoped_fd int fd = open(place, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	scoped_fd int fd = open(place, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
-	if (fd < 0)
-		return err_set(err, -errno, "open database '%s': %m", place);
-	return 0;
+	struct stat st;
+	int r = fd < 0 ? -errno : 0;
+
+	if (r == -EEXIST)
+		r = stat(place, &st) < 0 || access(place, R_OK | W_OK) < 0 ? -errno
+		    : S_ISDIR(st.st_mode)                                  ? -EISDIR
+		                                                           : 0;
+	return r < 0 ? err_set(err, r, "open database '%s': %m", place) : 0;
 }
 
 static int open_handle(const char *place, enum db_use use, struct db **ret_db, struct err *err)

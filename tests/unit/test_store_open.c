@@ -219,6 +219,43 @@ static void test_foreign_database(void **state)
 	assert_refused(-EUCLEAN, "is the database of another program: name another file");
 }
 
+/* Of another process: whether somebody holds a lock on the file. */
+static bool is_locked(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		int fd = open(path, O_RDWR);
+
+		_exit(fd < 0 || fcntl(fd, F_GETLK, &lock) < 0 ? 2 : lock.l_type != F_UNLCK);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 1;
+}
+
+/* What holds the log in its place for all connections is lost with the first descriptor of the file that is closed. */
+static void test_locks_stay(void **state)
+{
+	const char *path = place.where + strlen("sqlite:");
+	struct store *store;
+	struct err err = {0};
+	struct db *db;
+
+	if (place.is_postgres)
+		skip();
+	store = place_open();
+	assert_good(store_check(store, &err));
+	assert_true(is_locked(path));
+	db = open_db();
+	assert_true(is_locked(path));
+	db_close(db);
+	store_close(store);
+	assert_false(is_locked(path));
+}
+
 static void test_encoding(void **state)
 {
 	struct store *store = NULL;
@@ -303,6 +340,7 @@ int opening_run(void)
 		TEST(test_starting_at_once),
 		TEST(test_no_database),
 		TEST(test_foreign_database),
+		TEST(test_locks_stay),
 		TEST(test_encoding),
 		TEST(test_mode),
 		TEST(test_places),
