@@ -9,12 +9,12 @@
 /* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ECONNREFUSED where none lives; one that
  * was killed is mended first. */
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err);
-/* After its supervisor is gone: has its record ended, with rows for what was cut off. 0 also where there was nothing to do. */
-int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err);
 /* The same for one of the caller's: -ECONNREFUSED where it is there and does not run. */
 struct client;
 int launcher_ask_client(
 	struct call *call, const char *sandbox, struct client **ret_client, struct err *err);
+/* After its supervisor is gone: has its record ended, with rows for what was cut off. 0 also where there was nothing to do. */
+int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err);
 /* Makes a sandbox of a spec for who calls; its id. hidden: network_use.h. */
 int launcher_ask_create(struct call *call, const json_t *spec, const json_t *hidden,
 	char ret_id[ID_SIZE], struct err *err);
