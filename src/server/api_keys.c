@@ -133,13 +133,20 @@ int api_keys_list(struct call *call, struct err *err)
 	return 0;
 }
 
+static int ignore_key(const struct store_key *key, void *arg)
+{
+	return 0;
+}
+
 int api_keys_revoke(struct call *call, struct err *err)
 {
-	int r = launcher_ask_audit(call, "key.revoked", call->params[0], NULL, NULL, err);
+	struct store *store = call->server->store;
+	const char *account = call->caller.account, *id = call->params[0];
+	int r = store_key_get(store, account, id, ignore_key, NULL, err);
 
-	return r < 0 ? r
-	             : store_key_revoke(call->server->store, call->caller.account, call->params[0],
-			       clock_wall_ms(), err);
+	if (r == 0)
+		r = launcher_ask_audit(call, "key.revoked", id, NULL, NULL, err);
+	return r < 0 ? r : store_key_revoke(store, account, id, clock_wall_ms(), err);
 }
 
 static void write_account(struct str *out, const struct store_account *account)

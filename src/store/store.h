@@ -66,6 +66,9 @@ int store_key_add(struct store *store, const struct store_key *key, struct err *
 /* The key of this hash, unless it was revoked (-ENOENT). */
 int store_key_find(
 	struct store *store, const char *hash, store_key_fn fn, void *arg, struct err *err);
+/* One of an account, unless it was revoked (-ENOENT). */
+int store_key_get(struct store *store, const char *account, const char *id, store_key_fn fn,
+	void *arg, struct err *err);
 int store_key_list(struct store *store, const char *account, const char *after_id, int limit,
 	store_key_fn fn, void *arg, struct err *err);
 /* The key was used; an earlier time than the one kept changes nothing. */

@@ -100,6 +100,28 @@ int store_key_find(
 	return store_read(store, find_key, &call, err);
 }
 
+static int get_key(struct db *db, void *arg)
+{
+	static const struct db_sql sql = {
+		.text = "SELECT " STORE_KEY_COLUMNS
+			" FROM api_key WHERE account = $1 AND id = $2 AND revoked_ms = 0"};
+	struct key_call *call = arg;
+	int64_t n = db_run(db, &sql, on_key, call, db_text(call->account), db_text(call->id));
+
+	if (n == 0)
+		return err_set(db->err, -ENOENT, "there is no such key, or it was revoked");
+	return n < 0 ? (int)n : 0;
+}
+
+int store_key_get(struct store *store, const char *account, const char *id, store_key_fn fn,
+	void *arg, struct err *err)
+{
+	struct key_call call = {.account = account, .id = id, .fn = fn, .arg = arg};
+	int r = store_check_account(account, err);
+
+	return r < 0 ? r : store_read(store, get_key, &call, err);
+}
+
 static int list_keys(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {

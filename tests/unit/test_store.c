@@ -115,9 +115,14 @@ static void test_keys(void **state)
 	assert_int_equal(store_key_touch(store, "a", "K2", 70, &err), 0);
 	assert_int_equal(store_key_touch(store, "a", "K2", 60, &err), 0); /* comes late */
 	assert_int_equal(store_key_touch(store, "b", "K2", 90, &err), 0); /* not theirs */
+	assert_int_equal(store_key_get(store, "a", "K2", on_key, &out, &err), 0);
+	assert_told(&out, "K2 a p second auditor 3 50 70 0 -\n");
+	assert_int_equal(store_key_get(store, "b", "K2", on_key, &out, &err), -ENOENT);
+	assert_int_equal(store_key_get(store, "a", "K9", on_key, &out, &err), -ENOENT);
 	assert_int_equal(store_key_revoke(store, "b", "K2", 99, &err), -ENOENT);
 	assert_int_equal(store_key_revoke(store, "a", "K2", 99, &err), 0);
 	assert_int_equal(store_key_revoke(store, "a", "K2", 100, &err), -ENOENT);
+	assert_int_equal(store_key_get(store, "a", "K2", on_key, &out, &err), -ENOENT);
 	assert_int_equal(store_key_find(store, "h2", on_key, &out, &err), -ENOENT);
 	/* Capital letters sort before small ones, in any language. */
 	assert_int_equal(store_key_list(store, "a", NULL, 10, on_key, &out, &err), 2);

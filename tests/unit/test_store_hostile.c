@@ -389,6 +389,7 @@ static int on_metric(const struct store_metric *metric, void *arg)
 	}
 CALL(key_add, store_key_add(s, KEY, err))
 CALL(key_list, store_key_list(s, account, "k-", 1, on_key, NULL, err))
+CALL(key_get, store_key_get(s, account, "k-a", on_key, NULL, err))
 CALL(key_touch, store_key_touch(s, account, "k-a", 99, err))
 CALL(key_revoke, store_key_revoke(s, account, "k-a", 99, err))
 CALL(sandbox_put, store_sandbox_put(s, SANDBOX, err))
@@ -418,12 +419,13 @@ static const struct {
 	int64_t of_other; /* what b, who has nothing but a key and a sandbox, gets */
 	int n_told;       /* what b is told: its own key and sandbox, in lists */
 } account_calls[] = {
-	{call_key_list, 1, 1}, {call_key_touch, 0, 0}, {call_key_revoke, -ENOENT, 0},
-	{call_sandbox_put, -EEXIST, 0}, {call_sandbox_get, -ENOENT, 0}, {call_sandbox_list, 1, 1},
-	{call_sandbox_count, 1, 0}, {call_sandbox_forget, -ENOENT, 0}, {call_log_page, 0, 0},
-	{call_log_page_of, 0, 0}, {call_log_search, 0, 0}, {call_log_get, -ENOENT, 0},
-	{call_lifecycle_page, 0, 0}, {call_audit_page, 0, 0}, {call_object_put, -ENOENT, 0},
-	{call_object_get, -ENOENT, 0}, {call_object_list, 0, 0}, {call_object_remove, -ENOENT, 0},
+	{call_key_list, 1, 1}, {call_key_get, -ENOENT, 0}, {call_key_touch, 0, 0},
+	{call_key_revoke, -ENOENT, 0}, {call_sandbox_put, -EEXIST, 0},
+	{call_sandbox_get, -ENOENT, 0}, {call_sandbox_list, 1, 1}, {call_sandbox_count, 1, 0},
+	{call_sandbox_forget, -ENOENT, 0}, {call_log_page, 0, 0}, {call_log_page_of, 0, 0},
+	{call_log_search, 0, 0}, {call_log_get, -ENOENT, 0}, {call_lifecycle_page, 0, 0},
+	{call_audit_page, 0, 0}, {call_object_put, -ENOENT, 0}, {call_object_get, -ENOENT, 0},
+	{call_object_list, 0, 0}, {call_object_remove, -ENOENT, 0},
 	{call_delivery_again, -ENOENT, 0}, {call_delivery_page, 0, 0},
 	{call_request_finish, -ESTALE, 0}, {call_request_drop, -ESTALE, 0},
 	{call_request_begin, STORE_ONCE_NEW, 0}, {call_metric_page, 0, 0},
