@@ -84,7 +84,7 @@ static int read_roots(
 {
 	const json_t *roots = json_object_get(call->body, "roots");
 
-	if (roots && !json_is_array(roots))
+	if (roots && !json_is_array(roots) && !json_is_null(roots))
 		return err_set(err, -EINVAL, "member 'roots': want a list of paths");
 	if (json_array_size(roots) > ROOTS_MAX)
 		return err_set(err, -EINVAL, "member 'roots': at most %d", ROOTS_MAX);
@@ -104,12 +104,16 @@ int api_manifest(struct call *call, struct err *err)
 	static const char *const members[] = {"roots", NULL}, *const options[] = {"--jsonl", NULL};
 	const char *roots[ROOTS_MAX + 1] = {NULL};
 	struct launcher_verb verb = {.verb = "manifest", .options = options, .words = roots};
-	int r = api_sandbox_id(call, &verb.sandbox, NULL, err);
+	char state[16] = "";
+	int r = api_sandbox_id(call, &verb.sandbox, state, err);
 
 	if (r == 0)
 		r = call_check_body(call, members, err);
 	if (r == 0)
 		r = read_roots(call, roots, err);
+	if (r == 0 && strcmp(state, "running") != 0 && strcmp(state, "paused") != 0)
+		r = err_set(err, -ECONNREFUSED, "sandbox %s does not run: it is %s", verb.sandbox,
+			state);
 	if (r == 0)
 		r = run_verb(call, &verb, &call->out, err);
 	call->type = "application/jsonl";
@@ -121,14 +125,15 @@ static int read_paths(
 {
 	const json_t *paths = json_object_get(call->body, "paths");
 
-	if (paths && !json_is_array(paths))
+	if (paths && !json_is_array(paths) && !json_is_null(paths))
 		return err_set(err, -EINVAL, "member 'paths': want a list of paths");
 	if (json_array_size(paths) > ROOTS_MAX)
 		return err_set(err, -EINVAL, "member 'paths': at most %d", ROOTS_MAX);
 	for (size_t i = 0; i < json_array_size(paths); i++) {
 		ret_paths[i] = json_string_value(json_array_get(paths, i));
-		if (!ret_paths[i])
-			return err_set(err, -EINVAL, "member 'paths': want texts");
+		if (!ret_paths[i] ||
+			strlen(ret_paths[i]) != json_string_length(json_array_get(paths, i)))
+			return err_set(err, -EINVAL, "member 'paths': want texts without NUL");
 	}
 	return 0;
 }

@@ -20,7 +20,7 @@ static int read_argv(const struct call *call, struct spec_exec *exec, struct err
 {
 	const json_t *argv = json_object_get(call->body, "argv");
 
-	if (!argv)
+	if (!argv || json_is_null(argv))
 		return 0;
 	if (!json_is_array(argv) || json_array_size(argv) == 0 || json_array_size(argv) > WORDS_MAX)
 		return err_set(err, -EINVAL, "member 'argv': want a list of texts, not empty");
@@ -42,7 +42,7 @@ static int read_env(const struct call *call, struct spec_exec *exec, struct err 
 	json_t *env = json_object_get(call->body, "env"), *value;
 	const char *key;
 
-	if (env && !json_is_object(env))
+	if (env && !json_is_object(env) && !json_is_null(env))
 		return err_set(err, -EINVAL, "member 'env': want an object of texts");
 	json_object_foreach(env, key, value)
 	{

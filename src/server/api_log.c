@@ -7,6 +7,8 @@
 #include "server/page.h"
 #include "util/clock.h"
 
+#define Q_MAX 4000 /* bytes */
+
 static int read_time(const struct call *call, const char *name, int64_t *ret_ms, struct err *err)
 {
 	const char *text = call_query(call, name);
@@ -47,6 +49,8 @@ static int read_query(struct call *call, bool has_text, struct page *page,
 	if (r < 0)
 		return r;
 	query->q = has_text ? call_query(call, "q") : NULL;
+	if (query->q && strlen(query->q) > Q_MAX)
+		return err_set(err, -EINVAL, "parameter 'q': want at most %d bytes", Q_MAX);
 	query->account = call->caller.account;
 	query->cursor = page->cursor;
 	query->limit = (int)page->limit;

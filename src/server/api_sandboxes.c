@@ -143,6 +143,19 @@ static int on_sandbox(const struct store_sandbox *sandbox, void *arg)
 	return 0;
 }
 
+static int check_state(const char *state, struct err *err)
+{
+	static const char *const states[] = {"creating", "running", "paused", "suspended", "ended"};
+
+	for (size_t i = 0; state && i < sizeof(states) / sizeof(states[0]); i++)
+		if (strcmp(states[i], state) == 0)
+			return 0;
+	return state ? err_set(err, -EINVAL,
+			       "parameter 'state': want creating, running, paused, suspended or "
+			       "ended")
+	             : 0;
+}
+
 int api_sandboxes_list(struct call *call, struct err *err)
 {
 	static const char *const names[] = {"limit", "cursor", "state", "label", NULL};
@@ -151,6 +164,8 @@ int api_sandboxes_list(struct call *call, struct err *err)
 	struct page page = {0};
 	int r = call_check_query(call, names, err);
 
+	if (r == 0)
+		r = check_state(call_query(call, "state"), err);
 	if (r == 0 && label && !is)
 		r = err_set(err, -EINVAL, "parameter 'label': want KEY=VALUE");
 	if (r == 0)
@@ -228,11 +243,22 @@ static int by_launcher(struct call *call, const char *verb, const json_t *hidden
 	return r < 0 ? r : answer_with(call, id, err);
 }
 
+static int find_resting(struct call *call, const char **ret_id, struct err *err)
+{
+	char state[16] = "";
+	int r = api_sandbox_id(call, ret_id, state, err);
+
+	if (r == 0 && strcmp(state, "suspended") != 0)
+		return err_set(err, -EBADFD, "sandbox %s is %s: this needs one that is suspended",
+			*ret_id, state);
+	return r;
+}
+
 int api_sandboxes_resume(struct call *call, struct err *err)
 {
 	json_t *hidden = NULL;
 	const char *id = NULL;
-	int r = api_sandbox_id(call, &id, NULL, err);
+	int r = find_resting(call, &id, err);
 
 	if (r == 0)
 		r = network_use_again(call, id, &hidden, err);
@@ -249,7 +275,7 @@ int api_sandboxes_fork(struct call *call, struct err *err)
 	json_t *hidden = NULL;
 	const char *id = NULL;
 	char made[ID_SIZE] = "";
-	int r = api_sandbox_id(call, &id, NULL, err);
+	int r = find_resting(call, &id, err);
 
 	if (r == 0)
 		r = network_use_again(call, id, &hidden, err);

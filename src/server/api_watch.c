@@ -10,16 +10,18 @@
 /* "r17": behind the 17th row; "s9031": behind the event with that seq. */
 static int read_last_id(const struct call *call, struct watch_stream_ask *ask, struct err *err)
 {
-	struct slice id = http1_find(exchange_head(call->exchange), "Last-Event-ID");
-	scoped_mem char *text = id.p && id.len > 0 ? mem_copy(id.p, id.len) : NULL;
+	struct slice id = {0};
+	scoped_mem char *text = NULL;
 	char *end;
 	long long n;
+	int r = call_field(call, "Last-Event-ID", &id, err);
 
-	if (!text)
-		return 0;
+	if (r < 0 || !id.p || id.len == 0)
+		return r;
+	text = mem_copy(id.p, id.len);
 	errno = 0;
 	n = strtoll(text + 1, &end, 10);
-	if ((text[0] != 'r' && text[0] != 's') || end == text + 1 || *end || errno || n < 0)
+	if ((text[0] != 'r' && text[0] != 's') || text[1] < '0' || text[1] > '9' || *end || errno)
 		return err_set(err, -EINVAL, "Last-Event-ID: want an id of this stream");
 	if (text[0] == 'r')
 		ask->from.row = n;

@@ -51,12 +51,12 @@ static int take_key(const struct store_key *key, void *arg)
 	return 0;
 }
 
-static struct slice bearer(const struct http1_head *head)
+/* Empty where the value is of another scheme, or no key is behind it. */
+static struct slice bearer(struct slice value)
 {
-	struct slice value = http1_find(head, "Authorization");
 	static const char scheme[] = "Bearer ";
 
-	if (!value.p || value.len < sizeof(scheme) ||
+	if (value.len < sizeof(scheme) || value.p[sizeof(scheme) - 2] != ' ' ||
 		!http1_is((struct slice){.p = value.p, .len = sizeof(scheme) - 2}, "Bearer"))
 		return (struct slice){0};
 	return (struct slice){
@@ -91,12 +91,15 @@ static void by_socket(struct call *call, const struct http_peer *peer)
 int auth_check(struct call *call, struct err *err)
 {
 	const struct http_peer *peer = exchange_peer(call->exchange);
-	struct slice key = bearer(exchange_head(call->exchange));
-	int r = 0;
+	struct slice value = {0}, key;
+	int r = call_field(call, "Authorization", &value, err);
 
+	if (r < 0)
+		return r;
+	key = bearer(value);
 	if (key.len > 0)
 		r = by_key(call, key, err);
-	else if (peer->is_local)
+	else if (peer->is_local && !value.p)
 		by_socket(call, peer);
 	else
 		return err_set(err, -EACCES,

@@ -70,6 +70,19 @@ const char *call_query(const struct call *call, const char *name)
 	return NULL;
 }
 
+int call_field(const struct call *call, const char *name, struct slice *ret, struct err *err)
+{
+	const struct http1_head *head = exchange_head(call->exchange);
+	size_t n = 0;
+
+	for (size_t i = 0; i < head->n_fields; i++)
+		n += http1_is(head->fields[i].name, name);
+	if (n > 1)
+		return err_set(err, -EINVAL, "the field '%s' came twice", name);
+	*ret = http1_find(head, name);
+	return 0;
+}
+
 static bool is_one_of(const char *name, const char *const *names)
 {
 	for (size_t i = 0; names[i]; i++)
@@ -87,6 +100,12 @@ int call_check_query(const struct call *call, const char *const *names, struct e
 	return 0;
 }
 
+/* strtoll() would take white space and a plus sign, too. */
+static bool is_number(const char *text)
+{
+	return (*text >= '0' && *text <= '9') || *text == '-';
+}
+
 int call_query_int(const struct call *call, const char *name, int64_t min, int64_t max,
 	int64_t otherwise, int64_t *ret, struct err *err)
 {
@@ -99,7 +118,7 @@ int call_query_int(const struct call *call, const char *name, int64_t min, int64
 		return 0;
 	errno = 0;
 	v = strtoll(text, &end, 10);
-	if (end == text || *end || errno || v < min || v > max)
+	if (!is_number(text) || end == text || *end || errno || v < min || v > max)
 		return err_set(err, -EINVAL, "parameter '%s': want a number from %lld to %lld",
 			name, (long long)min, (long long)max);
 	*ret = v;

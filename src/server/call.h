@@ -66,6 +66,9 @@ void call_send(struct call *call);
 
 /* A query parameter; NULL where there is none. */
 const char *call_query(const struct call *call, const char *name);
+/* A field of the head that may come once: *ret has no p where there is none. -EINVAL where it came twice, and so who reads
+ * the first would act otherwise than who reads the last. */
+int call_field(const struct call *call, const char *name, struct slice *ret, struct err *err);
 /* A whole number in the query: -EINVAL with a sentence where it is none or out of bounds. */
 int call_query_int(const struct call *call, const char *name, int64_t min, int64_t max,
 	int64_t otherwise, int64_t *ret, struct err *err);

@@ -71,6 +71,8 @@ static int read_query(struct call *call, struct slice query)
 		if (dispatch_decode(name, true, &call->query[n].name) < 0 ||
 			dispatch_decode(value, true, &call->query[n].value) < 0)
 			return -EINVAL;
+		if (call_query(call, call->query[n].name) != call->query[n].value)
+			return -EEXIST;
 	}
 	return 0;
 }
@@ -225,8 +227,12 @@ static void on_request(void *ctx, struct exchange *exchange)
 		refuse(call, 404, "not_found", "there is nothing at this path");
 		return;
 	}
-	if (fill(call, params, query) < 0) {
-		refuse(call, 400, "invalid", "the path or its parameters cannot be read");
+	r = fill(call, params, query);
+	if (r < 0) {
+		refuse(call, 400, "invalid",
+			r == -EEXIST  ? "a parameter came twice"
+			: r == -E2BIG ? "there are too many parameters"
+				      : "the path or its parameters cannot be read");
 		return;
 	}
 	call->work = (struct work){.run = run_call, .done = call_done};

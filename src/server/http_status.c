@@ -61,6 +61,7 @@ static const struct {
 	{ETIMEDOUT, 503, "try_again"},
 	{ECONNRESET, 503, "try_again"},
 	{ECONNREFUSED, 409, "not_running"},
+	{EBADFD, 409, "wrong_state"},
 	{ENOSPC, 507, "no_space"},
 };
 
@@ -92,7 +93,8 @@ void http_status_problem(struct str *out, unsigned status, const char *code, con
 	jsonw_ktext(&j, "type", "about:blank");
 	jsonw_ktext(&j, "title", http_status_reason(status));
 	jsonw_kint(&j, "status", status);
-	jsonw_ktext(&j, "detail", detail);
+	jsonw_key(&j, "detail");
+	jsonw_text(&j, detail); /* it may have been cut within a character */
 	jsonw_ktext(&j, "code", code);
 	if (instance)
 		jsonw_ktext(&j, "instance", instance);

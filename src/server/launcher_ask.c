@@ -45,13 +45,25 @@ int launcher_ask_mend(struct server *server, const char *sandbox, struct err *er
 	return ask_about(server, "mend", sandbox, MEND_MS, NULL, err);
 }
 
+/* It is there, since the caller has found it, but nothing of it runs. What to do then is said for people at the host. */
+static int tell_not_running(struct err *err)
+{
+	char *help = strstr(err->msg, ": `cloche");
+
+	if (help)
+		*help = '\0';
+	return -ECONNREFUSED;
+}
+
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err)
 {
 	int fd = -1, r = ask_about(server, "connect", sandbox, CONNECT_MS, &fd, err);
 
 	if (r == -ECONNREFUSED)
 		(void)launcher_ask_mend(server, sandbox, NULL); /* else the launcher does, later */
-	return r == -ENOENT ? -ECONNREFUSED : r < 0 ? r : fd;   /* it is there, and does not run */
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return tell_not_running(err);
+	return r < 0 ? r : fd;
 }
 
 int launcher_ask_client(
@@ -65,13 +77,21 @@ int launcher_ask_client(
 	return 0;
 }
 
+/* A word of small letters and its colon are no part of a sentence. */
+static const char *behind_word(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
+
+	return n > 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
 /* What a verb said on stderr, less what it says to somebody at a terminal: its name, its options, its help. */
 static int say(const char *text, int status, struct err *err)
 {
-	static const char *const before[] = {"cloche: ", "create: ", "resume: ", "fork: ",
-		"net-rules: ", "option '--spec': ", "'/proc/self/fd/3': "};
+	static const char *const before[] = {"option '--spec': ", "'/proc/self/fd/3': "};
 	const char *help = strstr(text, " (`cloche"), *end = strchr(text, '\n');
 
+	text = behind_word(behind_word(text)); /* "cloche: create: " */
 	for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
 		if (strncmp(text, before[i], strlen(before[i])) == 0)
 			text += strlen(before[i]);

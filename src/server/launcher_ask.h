@@ -9,7 +9,7 @@
 /* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ECONNREFUSED where none lives; one that
  * was killed is mended first. */
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err);
-/* The same for one of the caller's: -ECONNREFUSED where it is there and does not run. */
+/* The same, as a client. */
 struct client;
 int launcher_ask_client(
 	struct call *call, const char *sandbox, struct client **ret_client, struct err *err);

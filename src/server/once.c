@@ -59,15 +59,25 @@ static int decide(struct call *call, int r, struct err *err)
 	return err_set(err, -EINVAL, "this " FIELD " was used for another request");
 }
 
+static bool is_name(struct slice key)
+{
+	for (size_t i = 0; i < key.len; i++)
+		if (key.p[i] < '!' || key.p[i] > '~')
+			return false;
+	return key.len > 0 && key.len <= KEY_MAX;
+}
+
 int once_begin(struct call *call, struct err *err)
 {
-	struct slice key = http1_find(exchange_head(call->exchange), FIELD);
+	struct slice key = {0};
 	struct store_request request;
+	int r = call->route->is_creating ? call_field(call, FIELD, &key, err) : 0;
 
-	if (!key.p || !call->route->is_creating)
-		return 0;
-	if (key.len == 0 || key.len > KEY_MAX)
-		return err_set(err, -EINVAL, FIELD ": want 1 to %d characters", KEY_MAX);
+	if (r < 0 || !key.p)
+		return r;
+	if (!is_name(key))
+		return err_set(err, -EINVAL,
+			FIELD ": want one, of 1 to %d visible ASCII characters", KEY_MAX);
 	call->once_name = mem_copy(key.p, key.len);
 	call->once_started_ms = clock_wall_ms();
 	hash_request(call);
