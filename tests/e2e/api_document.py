@@ -10,8 +10,34 @@ import jsonschema
 
 METHODS = ('get', 'put', 'post', 'delete', 'patch')
 PROBLEM = 'application/problem+json'
-# Of each kind of trace events and each stream so many are held against their schema, then every hundredth: it takes milliseconds.
+# Of each kind of trace events and each stream so many are held against their schema, then every hundredth.
 EVENTS_CHECKED = 20
+
+
+def fitting(schema, value):
+	"""Of a schema that has a part for each kind of event, the parts of this one's kind; else None. It spares milliseconds."""
+	parts = schema.get('allOf', [])
+	if not isinstance(value, dict) or not parts or not all('if' in part and 'kind' in part['if']['properties'] for part in parts):
+		return None
+	return [part['then'] for part in parts if part['if']['properties']['kind']['const'] == value.get('kind')]
+
+
+def all_of(validator, parts, value, schema):
+	for part in parts if fitting(schema, value) is None else fitting(schema, value):
+		yield from validator.descend(value, part)
+
+
+def unevaluated(validator, closed, value, schema):
+	parts = fitting(schema, value)
+	if parts is None or closed is not False:
+		yield from jsonschema.Draft202012Validator.VALIDATORS['unevaluatedProperties'](validator, closed, value, schema)
+		return
+	known = set(schema['properties']).union(*(part.get('properties', {}) for part in parts))
+	if unknown := sorted(set(value) - known):
+		yield jsonschema.ValidationError(f'{unknown} are not members of this kind')
+
+
+Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, {'allOf': all_of, 'unevaluatedProperties': unevaluated})
 
 
 class Operation:
@@ -29,6 +55,10 @@ class Operation:
 	def body(self):
 		"""The schema of its body; None where it has none, or one that is no JSON."""
 		return self.data.get('requestBody', {}).get('content', {}).get('application/json', {}).get('schema')
+
+	def body_properties(self, document):
+		"""Pairs of a member of its body and the schema of it."""
+		return list(document.resolve(self.body() or {}).get('properties', {}).items())
 
 	def target(self, **values):
 		"""Its path with values for what stands in braces."""
@@ -70,7 +100,7 @@ class Document:
 		key = id(schema) # all of them are parts of the document, which stays
 		if key not in self.validators:
 			resolver = jsonschema.RefResolver('', self.data)
-			self.validators[key] = jsonschema.Draft202012Validator(self.whole(schema), resolver=resolver)
+			self.validators[key] = Validator(self.whole(schema), resolver=resolver)
 		return self.validators[key]
 
 	def find(self, method, path):

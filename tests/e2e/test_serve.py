@@ -6,7 +6,6 @@ import random
 import signal
 import socket
 import threading
-import time
 
 import pytest
 
@@ -74,13 +73,17 @@ def test_a_detached_exec_and_its_end(admin, box):
 	assert admin.get(at(box, f'/exec/{done.json["exec"]}')).json['signal'] == 9
 
 
+def has_begun(admin, box):
+	return any(event['kind'] == 'exec.start' for event in admin.get(at(box, '/trace/events')).json['items'])
+
+
 @pytest.mark.parametrize('kill', [False, True])
 def test_a_client_that_leaves(admin, box, kill):
 	connection, _ = None, None
 	connection = http.client.HTTPConnection('127.0.0.1', admin.server.port)
 	connection.request('POST', at(box, '/exec'), '{"command":"sleep 1; echo finished > /workspace/f; exit 4", "kill_on_disconnect": %s}' % str(kill).lower(),
 		{'Authorization': f'Bearer {admin.key}'})
-	time.sleep(0.4)
+	wait_for(lambda: has_begun(admin, box), 'the command')
 	connection.sock.shutdown(socket.SHUT_RDWR)
 	connection.close()
 	rows = wait_for(lambda: admin.get(at(box, '/log')).json['items'], 'a row')
@@ -165,7 +168,7 @@ def test_a_killed_half_is_started_again(server, admin):
 	with pytest.raises((http.client.HTTPException, OSError)):
 		connection = http.client.HTTPConnection('127.0.0.1', server.port)
 		connection.request('POST', at(box, '/exec'), '{"command":"sleep 1; exit 5"}', {'Authorization': f'Bearer {admin.key}'})
-		time.sleep(0.4)
+		wait_for(lambda: has_begun(admin, box), 'the command')
 		os.kill(old, signal.SIGKILL)
 		connection.getresponse()
 	assert not thread.is_alive()

@@ -77,7 +77,8 @@ def test_changes_manifest_report(admin, box):
 def test_a_fork_begins_with_its_files(server, admin):
 	first = admin.create()
 	admin.exec(first, 'echo kept > /workspace/f')
-	assert admin.post(at(first, '/fork')).status == 400 # it runs
+	running = admin.post(at(first, '/fork'))
+	assert (running.status, running.json['code']) == (409, 'wrong_state'), running
 	assert admin.post(at(first, '/suspend')).status == 200
 	made = admin.post(at(first, '/fork'))
 	assert made.status == 201 and made.json['account'] == 'default' and made.json['state'] == 'running', made
