@@ -45,7 +45,7 @@ struct entry { /* a sandbox whose log is followed */
 	json_t *meta;
 	int64_t created_ms, ended_ms;
 	bool is_changed; /* state is not in the store yet */
-	bool is_queued;  /* a worker will look; the loop's */
+	bool is_queued;  /* a worker will look; with the indexer's lock */
 };
 
 struct indexer {
@@ -374,19 +374,9 @@ struct look {
 	char id[ID_SIZE];
 };
 
-static void run_look(struct work *work)
+/* Before the log is read: what is written from then on is looked at once more. */
+static void forget_queued(struct look *look)
 {
-	struct look *look = (struct look *)work;
-	struct err err = {0};
-	int r = indexer_catch_up(look->indexer, look->id, NULL, NULL, &err);
-
-	if (r < 0 && r != -ENOENT)
-		log_warn("%s is not indexed: %s", look->id, err.msg);
-}
-
-static void look_done(struct work *work)
-{
-	struct look *look = (struct look *)work;
 	struct entry *entry;
 
 	pthread_mutex_lock(&look->indexer->lock);
@@ -394,7 +384,23 @@ static void look_done(struct work *work)
 	if (entry)
 		entry->is_queued = false;
 	pthread_mutex_unlock(&look->indexer->lock);
-	free(look);
+}
+
+static void run_look(struct work *work)
+{
+	struct look *look = (struct look *)work;
+	struct err err = {0};
+	int r;
+
+	forget_queued(look);
+	r = indexer_catch_up(look->indexer, look->id, NULL, NULL, &err);
+	if (r < 0 && r != -ENOENT)
+		log_warn("%s is not indexed: %s", look->id, err.msg);
+}
+
+static void look_done(struct work *work)
+{
+	free(work);
 }
 
 static void look_at(struct indexer *indexer, const char *id)
