@@ -222,10 +222,26 @@ static int check_new(struct branch *b, struct str *note, struct err *err)
 	return CLI_NO;
 }
 
+/* A branch that is another name for one: git looks whether that name is checked out, not what it leads to. */
+static int check_alias(struct branch *b, struct str *refused, struct err *err)
+{
+	int r = GIT(b, &b->host, err, "symbolic-ref", "--quiet", b->ref);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	str_puts(refused, "on the host that is another name for ");
+	log_add_escaped(refused, str_slice(&b->out));
+	str_puts(refused, ": choose another name");
+	return CLI_NO;
+}
+
 static int check_place(struct branch *b, struct str *refused, struct err *err)
 {
-	int r = GIT(b, &b->host, err, "rev-parse", "--verify", "--quiet", b->ref);
+	int r = check_alias(b, refused, err);
 
+	if (r != 0)
+		return r;
+	r = GIT(b, &b->host, err, "rev-parse", "--verify", "--quiet", b->ref);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	if (!git_text_is_id(str_slice(&b->out)))

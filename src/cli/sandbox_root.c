@@ -81,7 +81,7 @@ void sandbox_root_done(struct sandbox_root *root)
 	str_done(&root->cwd);
 }
 
-static bool is_kernels_own(int fd)
+bool sandbox_root_is_kernels(int fd)
 {
 	struct statfs fs;
 
@@ -104,7 +104,7 @@ int sandbox_root_folder(const struct sandbox_root *root, const char *path, struc
 
 	if (fd < 0)
 		return err_set(err, -errno, "open '%s' of sandbox %s: %m", path, root->id);
-	if (is_kernels_own(fd))
+	if (sandbox_root_is_kernels(fd))
 		return err_set(err, -EXDEV,
 			"'%s' is made by the kernel: there are no files to list", path);
 	return take_fd(&fd);

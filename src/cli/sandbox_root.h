@@ -28,6 +28,8 @@ void sandbox_root_done(struct sandbox_root *root);
 int sandbox_root_folder(const struct sandbox_root *root, const char *path, struct err *err);
 /* Whether something lies there that is no folder, not even by a link: 0, or -errno with a sentence. */
 int sandbox_root_check_file(const struct sandbox_root *root, const char *path, struct err *err);
+/* A folder of procfs and the like: what looks like files there may have no end. */
+bool sandbox_root_is_kernels(int fd);
 bool sandbox_root_has_ended(const struct sandbox_root *root);
 
 #endif

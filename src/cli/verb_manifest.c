@@ -42,9 +42,14 @@ struct job {
 
 static int open_host(const char *path, struct err *err)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	scoped_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	return fd < 0 ? err_set(err, -errno, "open '%s': %m", path) : fd;
+	if (fd < 0)
+		return err_set(err, -errno, "open '%s': %m", path);
+	if (sandbox_root_is_kernels(fd))
+		return err_set(err, -EXDEV,
+			"'%s' is made by the kernel: there are no files to list", path);
+	return take_fd(&fd);
 }
 
 static int read_root(

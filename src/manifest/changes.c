@@ -331,9 +331,27 @@ static bool host_has_changed(const struct change_set *set, int n, const struct c
 	return !is_known(set->journal, n, base, &c->before);
 }
 
-/* Applied or discarded in the state in which it is now. */
-static bool is_settled(const struct change_set *set, int n, const struct change *c)
+/* What an apply renamed, and what did not come over with it (an owner) does not come over alone. */
+static bool is_settled_by_rename(const struct change_set *set, const struct change_layer *layer,
+	const struct change *c, const struct journal_entry *e)
 {
+	scoped_mem char *old = journal_before(set->journal, layer->n, c->path);
+	struct change renamed = *c;
+	char state[DIGEST_HEX_SIZE];
+
+	if (!e || c->kind != CHANGE_MODE || strcmp(old, c->path) == 0)
+		return false;
+	renamed.kind = CHANGE_RENAMED;
+	renamed.from = old;
+	scan_side_state(&renamed, layer->id_base, state);
+	return strcmp(e->state, state) == 0;
+}
+
+/* Applied or discarded in the state in which it is now. */
+static bool is_settled(
+	const struct change_set *set, const struct change_layer *layer, const struct change *c)
+{
+	int n = layer->n;
 	const struct journal_entry *e =
 		journal_find(set->journal, n, slice_of(c->path), c->kind == CHANGE_REMOVED);
 
@@ -341,6 +359,8 @@ static bool is_settled(const struct change_set *set, int n, const struct change 
 	if (c->kind == CHANGE_REMOVED && !(c->flags & CHANGE_REPLACED) &&
 		journal_find(set->journal, n, slice_of(c->path), false))
 		return false;
+	if (is_settled_by_rename(set, layer, c, e))
+		return true;
 	return e && strcmp(e->state, c->state) == 0;
 }
 
@@ -361,7 +381,7 @@ static void finish_one(
 		(S_ISREG(c->before.mode) && !c->before.sha256[0]))
 		c->flags |= CHANGE_UNREAD;
 	scan_side_state(c, layer->id_base, c->state);
-	if (is_settled(set, layer->n, c) || is_left_over(set, layer->n, c)) {
+	if (is_settled(set, layer, c) || is_left_over(set, layer->n, c)) {
 		c->kind = CHANGE_NONE;
 		return;
 	}

@@ -193,7 +193,7 @@ static void find_rename(struct scan *scan, const struct scan_origin *o, struct m
 	if (scan_skipped_len(added->path) > 0 || scan_skipped_len(removed->path) > 0)
 		return;
 	join_rename(added, removed);
-	added->flags |= scan_side_compare_owner(scan, &added->before, &added->after);
+	(void)scan_entry_differs(scan, added); /* its flags */
 }
 
 /* A file that an apply parked and that was to go somewhere else: to be renamed from there. Folders say so themselves. */

@@ -149,6 +149,11 @@ def test_a_branch_that_is_there(cloche, repo):
 	for name, reason in (('other', 'choose another name, or --force'), ('main', 'choose another name, or --force'), ('apart', 'checked out')):
 		refused = cloche.call('apply', box, '--branch', name)
 		assert refused.code == 1 and refused.out.startswith(f'refused  {name}  (') and reason in refused.out, refused
+	git(repo, 'symbolic-ref', 'refs/heads/alias', 'refs/heads/main')
+	for force in ((), ('--force',)):
+		refused = cloche.call('apply', *force, box, '--branch', 'alias')
+		assert refused.code == 1 and refused.out == 'refused  alias  (on the host that is another name for refs/heads/main: choose another name)\n', refused
+	git(repo, 'symbolic-ref', '--delete', 'refs/heads/alias')
 	for name in ('main', 'apart'):
 		refused = cloche.call('apply', '--force', box, '--branch', name)
 		assert refused.code == 1 and 'checked out' in refused.out, refused

@@ -121,3 +121,13 @@ def test_the_last_name_stays_while_its_new_place_is_refused(cloche, host, script
 		return
 	done = cloche.call('apply', box)
 	assert done.code == 0 and texts(host) == {'q': 'precious\n', 'z': 'old z\n'}, done
+
+
+def test_what_goes_with_a_rename(cloche, host):
+	"""Attributes come over at once; an owner does not, which is said once."""
+	os.setxattr(host / 'z', 'user.old', b'1')
+	box = run(cloche, host, 'mv p q; mv z y; chown 1000:1000 q; exec /usr/bin/python3 -c "import os; os.setxattr(\'q\', \'user.new\', b\'2\'); os.removexattr(\'y\', \'user.old\')"')
+	done = cloche.call('apply', box)
+	assert done.code == 0 and 'applied  R p -> q  (without its owner)\n' in done.out, done
+	assert os.listxattr(host / 'q') == ['user.new'] and os.listxattr(host / 'y') == [] and texts(host) == {'q': 'precious\n', 'y': 'old z\n'}
+	assert cloche.call('apply', box).out == 'nothing to apply\n'

@@ -7,6 +7,8 @@ import os
 import socket
 import subprocess
 
+import pytest
+
 from harness import WORK
 
 ODD_NAMES = [b'two\nlines', b'fake\n' + b'0' * 64 + b'  passwd', b'cr\rname', b'back\\slash', b'\\lead', b' lead', b'trail ', b'*star',
@@ -46,6 +48,12 @@ def check(cloche, path, *args):
 
 def names(part, kind, root):
 	return sorted(os.path.relpath(os.fsdecode(name_of(entry)), root) for entry in part[kind])
+
+
+@pytest.mark.parametrize('place', ['/proc/self', '/sys/kernel'])
+def test_what_the_kernel_makes_is_no_folder_of_files(cloche, place):
+	done = cloche.call('manifest', '--host', place, limit_s=20)
+	assert done.code == 125 and 'is made by the kernel' in done.err, done
 
 
 def test_odd_names_are_exact_and_each_is_one_entry(cloche, box, tmp_path):
