@@ -7,7 +7,7 @@
 #include "gateway/flow_head.h"
 #include "gateway/policy_internal.h"
 #include "gateway/policy_path.h"
-#include "gateway/policy_range.h"
+#include "proto/address_range.h"
 #include "util/scoped.h"
 
 #define PLACE_MAX 300 /* bytes of a destination in a sentence */
@@ -225,16 +225,16 @@ static bool names_inner(const struct look *look)
 	return false;
 }
 
-static const struct policy_range *range_of(const struct look *look, const struct allowed *allowed)
+static const struct address_range *range_of(const struct look *look, const struct allowed *allowed)
 {
-	static const struct policy_range own = {.what = "an address of the host itself"};
-	const struct policy_range *range = policy_range_find(look->q->address);
+	static const struct address_range own = {.what = "an address of the host itself"};
+	const struct address_range *range = address_range_find(look->q->address);
 	const struct policy *policy = look->policy;
 
 	if (look->q->is_own)
 		range = &own;
 	if (allowed->by_address.match != MATCH_NO)
-		range = look->has_inner && !names_inner(look) ? policy_range_find(look->inner)
+		range = look->has_inner && !names_inner(look) ? address_range_find(look->inner)
 		                                              : NULL;
 	if (range && range->by_name && policy->net == SPEC_NET_OPEN && allowed->is_named)
 		range = NULL;
@@ -244,7 +244,7 @@ static const struct policy_range *range_of(const struct look *look, const struct
 static bool deny_by_range(
 	struct look *look, const struct allowed *allowed, struct policy_answer *a, bool *ret_shadow)
 {
-	const struct policy_range *range;
+	const struct address_range *range;
 	char address[FLOW_ADDRESS_SIZE], wish[PLACE_MAX], place[PLACE_MAX];
 
 	if (!look->q->has_address || is_mapped(look))
@@ -346,7 +346,7 @@ void policy_check(const struct policy *policy, const struct policy_query *query,
 	bool lets_shadow = true;
 
 	look.is_plain = query->method && policy_path_read(query->path, &look.path);
-	look.has_inner = query->has_address && policy_range_carried(query->address, look.inner);
+	look.has_inner = query->has_address && address_range_carried(query->address, look.inner);
 	a.verdict = decide(&look, &a, &lets_shadow);
 	if (a.only_http && query->protocol && strcmp(query->protocol, "udp") == 0)
 		a.verdict = refuse_udp(&look, &a);

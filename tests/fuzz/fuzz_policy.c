@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gateway/policy.h"
-#include "gateway/policy_range.h"
+#include "proto/address_range.h"
 #include "spec/spec_rule.h"
 #include "util/mem.h"
 
@@ -67,7 +67,7 @@ static void ask(const struct policy *policy, const struct spec_network *net, cha
 	policy_check(policy, &q, &a);
 	assert((a.verdict == POLICY_ALLOW) == !*a.reason);
 	assert(*a.rule);
-	if (a.verdict == POLICY_ALLOW && q.has_address && policy_range_find(q.address))
+	if (a.verdict == POLICY_ALLOW && q.has_address && address_range_find(q.address))
 		assert(is_named(net, &q));
 	/* What is allowed with its request is not refused before it is known. */
 	q.method = q.path = NULL;

@@ -14,7 +14,7 @@
 
 #include "gateway/policy.h"
 #include "gateway/policy_path.h"
-#include "gateway/policy_range.h"
+#include "proto/address_range.h"
 #include "spec/spec_rule.h"
 #include "util/str.h"
 

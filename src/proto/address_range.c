@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After the special-purpose registries of RFC 6890 and what cloud hosts serve their own settings at. */
-#include "gateway/policy_range.h"
+#include "proto/address_range.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static const char private[] = "a private address", loopback[] = "an address of t
 		  carrier[] = "an IPv6 form that carries an IPv4 address";
 
 /* The first that fits. Documentation ranges (192.0.2.0/24 and their like) are not here: they lead nowhere. */
-static const struct policy_range ranges[] = {
+static const struct address_range ranges[] = {
 	{V4(169, 254, 169, 254), V4_BITS(32), metadata, false, false},
 	{V4(169, 254, 170, 2), V4_BITS(32), metadata, false, false},
 	{V4(100, 100, 100, 200), V4_BITS(32), metadata, false, false},
@@ -54,13 +54,13 @@ static const struct policy_range ranges[] = {
 };
 
 /* ::/8 holds the unspecified address, loopback and old forms that carry IPv4: nothing public. */
-static const struct policy_range low = {.bits = 8, .what = reserved},
-				 self = {.bits = 128, .what = loopback},
-				 old = {.bits = 96, .what = carrier};
+static const struct address_range low = {.bits = 8, .what = reserved},
+				  self = {.bits = 128, .what = loopback},
+				  old = {.bits = 96, .what = carrier};
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}, zeros[16];
 
-static bool is_in(const struct policy_range *range, const uint8_t address[16])
+static bool is_in(const struct address_range *range, const uint8_t address[16])
 {
 	unsigned whole = range->bits / 8, rest = range->bits % 8;
 
@@ -69,7 +69,7 @@ static bool is_in(const struct policy_range *range, const uint8_t address[16])
 	return rest == 0 || ((range->address[whole] ^ address[whole]) >> (8 - rest)) == 0;
 }
 
-const struct policy_range *policy_range_find(const uint8_t address[16])
+const struct address_range *address_range_find(const uint8_t address[16])
 {
 	uint8_t inner[16];
 
@@ -80,7 +80,7 @@ const struct policy_range *policy_range_find(const uint8_t address[16])
 		return NULL;
 	if (memcmp(address, zeros, 15) == 0 && address[15] <= 1)
 		return &self;
-	return policy_range_carried(address, inner) ? &old : &low;
+	return address_range_carried(address, inner) ? &old : &low;
 }
 
 static void inner_of(uint8_t ret_inner[16], const uint8_t *v4)
@@ -89,7 +89,7 @@ static void inner_of(uint8_t ret_inner[16], const uint8_t *v4)
 	memcpy(ret_inner + sizeof(mapped), v4, 4);
 }
 
-bool policy_range_carried(const uint8_t address[16], uint8_t ret_inner[16])
+bool address_range_carried(const uint8_t address[16], uint8_t ret_inner[16])
 {
 	static const uint8_t siit[12] = {[8] = 0xff, [9] = 0xff};
 	uint8_t client[4];

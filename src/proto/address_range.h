@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses that are refused unless a rule names them, because they lead inward or nowhere. Pure. */
-#ifndef GATEWAY_POLICY_RANGE_H
-#define GATEWAY_POLICY_RANGE_H
+#ifndef PROTO_ADDRESS_RANGE_H
+#define PROTO_ADDRESS_RANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct policy_range {
+struct address_range {
 	uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
 	unsigned bits;
 	const char *what;  /* "a private address" */
@@ -15,8 +15,8 @@ struct policy_range {
 };
 
 /* NULL for a public address. */
-const struct policy_range *policy_range_find(const uint8_t address[16]);
+const struct address_range *address_range_find(const uint8_t address[16]);
 /* The IPv4 address that an IPv6 one carries (6to4, NAT64, Teredo and their like), as ::ffff:a.b.c.d. */
-bool policy_range_carried(const uint8_t address[16], uint8_t ret_inner[16]);
+bool address_range_carried(const uint8_t address[16], uint8_t ret_inner[16]);
 
 #endif
