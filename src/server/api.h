@@ -55,6 +55,13 @@ int api_asks_answer(struct call *call, struct err *err);
 
 int api_watch(struct call *call, struct err *err);
 
+int api_webhooks_create(struct call *call, struct err *err);
+int api_webhooks_list(struct call *call, struct err *err);
+int api_webhooks_get(struct call *call, struct err *err);
+int api_webhooks_delete(struct call *call, struct err *err);
+int api_webhooks_deliveries(struct call *call, struct err *err);
+int api_webhooks_redeliver(struct call *call, struct err *err);
+
 int api_trace_events(struct call *call, struct err *err);
 int api_trace_shape(struct call *call, struct err *err); /* named by the last part of the path */
 int api_trace_clear(struct call *call, struct err *err);

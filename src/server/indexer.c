@@ -15,6 +15,8 @@
 
 #include "event/event_json.h"
 #include "record/lines.h"
+#include "server/keep.h"
+#include "server/webhooks.h"
 #include "server/workers.h"
 #include "util/clock.h"
 #include "util/fdio.h"
@@ -26,6 +28,7 @@
 
 #define META_MAX  (4u << 20)
 #define BATCH     256
+#define AGAIN_MS  2000 /* after the store failed */
 #define LOG       "log.jsonl"
 #define WATCH_LOG (IN_MODIFY)
 #define WATCH_ALL (IN_CREATE | IN_ATTRIB | IN_MOVED_TO)
@@ -44,8 +47,18 @@ struct entry { /* a sandbox whose log is followed */
 	size_t n_labels;
 	json_t *meta;
 	int64_t created_ms, ended_ms;
-	bool is_changed; /* state is not in the store yet */
-	bool is_queued;  /* a worker will look; with the indexer's lock */
+	bool is_changed;   /* state is not in the store yet */
+	bool is_forgotten; /* by the store, for good */
+	bool is_queued;    /* a worker will look; the lock of the indexer is for it, too */
+	unsigned n_users;  /* who was given it; the indexer's lock is for this and the next */
+	bool is_dropped;   /* out of the maps: its last user frees it */
+};
+
+struct look {
+	struct work work;
+	struct look *next;
+	struct indexer *indexer;
+	char id[ID_SIZE];
 };
 
 struct indexer {
@@ -55,6 +68,8 @@ struct indexer {
 	pthread_mutex_t lock; /* of the two maps */
 	struct map *by_id;
 	struct map *by_watch;
+	struct look *again; /* the loop's, as the next */
+	struct event *again_timer;
 };
 
 /* What is gathered of a log before it goes into the store. */
@@ -188,12 +203,42 @@ static int get_entry(struct indexer *indexer, const char *id, struct entry **ret
 				*map_slot(indexer->by_watch, map_int_key(&watch)) = entry;
 		}
 	}
-	if (r < 0)
+	if (r < 0) {
 		(void)map_remove(indexer->by_id, slice_of(id));
-	else
+	} else {
 		*ret = *slot;
+		(*ret)->n_users++;
+	}
 	pthread_mutex_unlock(&indexer->lock);
 	return r;
+}
+
+static void give_back(struct entry *entry)
+{
+	struct indexer *indexer = entry->indexer;
+
+	pthread_mutex_lock(&indexer->lock);
+	if (--entry->n_users == 0 && entry->is_dropped)
+		entry_free(entry);
+	pthread_mutex_unlock(&indexer->lock);
+}
+
+void indexer_drop(struct indexer *indexer, const char *id)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&indexer->lock);
+	entry = map_remove(indexer->by_id, slice_of(id));
+	if (entry) {
+		unsigned long long watch = (unsigned long long)entry->watch;
+
+		(void)map_remove(indexer->by_watch, map_int_key(&watch));
+		(void)inotify_rm_watch(indexer->inotify, entry->watch); /* gone with its file */
+		entry->is_dropped = true;
+		if (entry->n_users == 0)
+			entry_free(entry);
+	}
+	pthread_mutex_unlock(&indexer->lock);
 }
 
 /* ---- from events to rows ---- */
@@ -274,6 +319,11 @@ struct wanted {
 	bool is_found;
 };
 
+static int64_t oldest_metric(const struct entry *entry)
+{
+	return clock_wall_ms() - keep_ms(entry->indexer->server->config, KEEP_METRICS);
+}
+
 static void take_event(
 	struct entry *entry, struct batch *batch, struct slice line, struct wanted *wanted)
 {
@@ -293,7 +343,7 @@ static void take_event(
 	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++)
 		if (lives[i].kind == ev->kind)
 			add_life(entry, batch, ev, line, lives[i].state);
-	if (ev->kind == EVENT_SANDBOX_STATS)
+	if (ev->kind == EVENT_SANDBOX_STATS && ev->wall_ms > oldest_metric(entry))
 		batch->metrics[batch->n_metrics++] = (struct store_metric){
 			.sandbox = entry->id, .json = keep(batch, line), .at_ms = ev->wall_ms};
 }
@@ -311,8 +361,35 @@ static int put_sandbox(struct entry *entry, struct err *err)
 		.ended_ms = entry->ended_ms};
 	int r = entry->is_changed ? store_sandbox_put(entry->indexer->server->store, &row, err) : 0;
 
-	if (r >= 0)
-		entry->is_changed = false;
+	if (r < 0)
+		return r;
+	entry->is_forgotten |= entry->is_changed && r == 0;
+	entry->is_changed = false;
+	return 0;
+}
+
+/* What webhooks may want to hear of it. */
+static int feed_webhooks(struct entry *entry, const struct batch *batch, struct err *err)
+{
+	struct webhooks_event events[2 * BATCH];
+	size_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < batch->n_events; i++)
+		events[n++] = (struct webhooks_event){.kind = batch->events[i].kind,
+			.sandbox = entry->id,
+			.json = batch->events[i].json,
+			.seq = batch->events[i].seq,
+			.at_ms = batch->events[i].at_ms};
+	for (size_t i = 0; i < batch->n_rows; i++)
+		events[n++] = (struct webhooks_event){.kind = event_kind_name(EVENT_EXEC_END),
+			.sandbox = entry->id,
+			.json = batch->rows[i].json,
+			.seq = batch->rows[i].seq,
+			.at_ms = batch->rows[i].at_ms + batch->rows[i].duration_ms};
+	if (n == 0 || entry->is_forgotten)
+		return 0;
+	r = webhooks_feed(entry->indexer->server->webhooks, entry->account, events, n, err);
 	return r < 0 ? r : 0;
 }
 
@@ -327,6 +404,8 @@ static int put_batch(struct entry *entry, struct batch *batch, struct err *err)
 		r = store_lifecycle_add(store, batch->events, batch->n_events, err);
 	if (r >= 0 && batch->n_metrics)
 		r = store_metric_add(store, batch->metrics, batch->n_metrics, err);
+	if (r >= 0)
+		r = feed_webhooks(entry, batch, err);
 	batch_reset(batch);
 	return r < 0 ? r : 0;
 }
@@ -335,21 +414,23 @@ static int read_log(struct entry *entry, struct wanted *wanted, struct err *err)
 {
 	struct batch *batch = new0(struct batch);
 	struct slice line;
-	int r;
+	int n = 0, r = 0;
 
-	while ((r = lines_next(&entry->lines, &line)) == 1) {
+	while (r == 0 && (n = lines_next(&entry->lines, &line)) == 1) {
 		take_event(entry, batch, line, wanted);
-		if (is_full(batch) && put_batch(entry, batch, err) < 0)
-			break;
+		if (is_full(batch))
+			r = put_batch(entry, batch, err);
 	}
-	if (r < 0)
-		(void)err_set(err, r, "read the log of %s: %m", entry->id);
-	else
+	if (r == 0 && n < 0)
+		r = err_set(err, n, "read the log of %s: %m", entry->id);
+	if (r == 0)
 		r = put_batch(entry, batch, err);
 	batch_reset(batch);
 	free(batch);
 	return r;
 }
+
+static void look_later(struct indexer *indexer, const char *id);
 
 int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *exec,
 	struct str *row, struct err *err)
@@ -363,19 +444,18 @@ int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *e
 	pthread_mutex_lock(&entry->lock);
 	r = read_log(entry, &wanted, err);
 	pthread_mutex_unlock(&entry->lock);
+	if (r < 0) { /* what it had read is not in the store: once more from the start */
+		indexer_drop(indexer, sandbox);
+		look_later(indexer, sandbox);
+	}
+	give_back(entry);
 	return r < 0 ? r : wanted.is_found;
 }
 
 /* ---- what happens by itself ---- */
 
-struct look {
-	struct work work;
-	struct indexer *indexer;
-	char id[ID_SIZE];
-};
-
-/* Before the log is read: what is written from then on is looked at once more. */
-static void forget_queued(struct look *look)
+/* From here on what is written asks for another look: this one may be past it already. */
+static void mark_looked_at(struct look *look)
 {
 	struct entry *entry;
 
@@ -392,7 +472,7 @@ static void run_look(struct work *work)
 	struct err err = {0};
 	int r;
 
-	forget_queued(look);
+	mark_looked_at(look);
 	r = indexer_catch_up(look->indexer, look->id, NULL, NULL, &err);
 	if (r < 0 && r != -ENOENT)
 		log_warn("%s is not indexed: %s", look->id, err.msg);
@@ -403,14 +483,51 @@ static void look_done(struct work *work)
 	free(work);
 }
 
-static void look_at(struct indexer *indexer, const char *id)
+static struct look *look_new(struct indexer *indexer, const char *id)
 {
 	struct look *look = new0(struct look);
 
 	look->work = (struct work){.run = run_look, .done = look_done};
 	look->indexer = indexer;
 	memccpy(look->id, id, '\0', sizeof(look->id) - 1);
-	workers_add(indexer->server->workers, &look->work);
+	return look;
+}
+
+static void look_at(struct indexer *indexer, const char *id)
+{
+	workers_add(indexer->server->workers, &look_new(indexer, id)->work);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *ctx)
+{
+	struct indexer *indexer = ctx;
+	struct look *look;
+
+	while ((look = indexer->again)) {
+		indexer->again = look->next;
+		look->work = (struct work){.run = run_look, .done = look_done};
+		workers_add(indexer->server->workers, &look->work);
+	}
+}
+
+static void wait_to_look(struct work *work)
+{
+	struct look *look = (struct look *)work;
+	struct indexer *indexer = look->indexer;
+	const struct timeval wait = {.tv_sec = AGAIN_MS / 1000};
+
+	look->next = indexer->again;
+	indexer->again = look;
+	if (!evtimer_pending(indexer->again_timer, NULL))
+		evtimer_add(indexer->again_timer, &wait);
+}
+
+static void look_later(struct indexer *indexer, const char *id)
+{
+	struct look *look = look_new(indexer, id);
+
+	look->work.done = wait_to_look;
+	workers_post(indexer->server->workers, &look->work);
 }
 
 static void on_change(struct indexer *indexer, const struct inotify_event *ev)
@@ -484,6 +601,7 @@ int indexer_new(struct server *server, struct indexer **ret_indexer, struct err 
 	indexer->io = event_new(
 		server->base, indexer->inotify, EV_READ | EV_PERSIST, on_inotify, indexer);
 	event_add(indexer->io, NULL);
+	indexer->again_timer = evtimer_new(server->base, on_again, indexer);
 	r = look_at_all(indexer, dir, err);
 	if (r < 0)
 		return r;
@@ -501,6 +619,14 @@ void indexer_free(struct indexer *indexer)
 		return;
 	if (indexer->io)
 		event_free(indexer->io);
+	if (indexer->again_timer)
+		event_free(indexer->again_timer);
+	while (indexer->again) {
+		struct look *look = indexer->again;
+
+		indexer->again = look->next;
+		free(look);
+	}
 	scoped_close(&indexer->inotify);
 	while (map_next(indexer->by_id, &i, &id, &entry))
 		entry_free(entry);

@@ -14,8 +14,12 @@ void indexer_free(struct indexer *indexer);
 SCOPED_TYPE(indexer)
 
 /* Reads what is new in a sandbox's log. row (may be NULL) gets the exec-log row of exec where it was among that. 0, or 1
- * where row was filled. -ENOENT: there is no such record, or it is not ours. From a worker. */
+ * where row was filled. -ENOENT: there is no such record, or it is not ours. Where the store fails it is read once more, a bit
+ * later. From a worker. */
 int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *exec,
 	struct str *row, struct err *err);
+
+/* Lets go of a record: what is open of it is closed. It is opened, and read from its start, when it is asked for again. */
+void indexer_drop(struct indexer *indexer, const char *sandbox);
 
 #endif

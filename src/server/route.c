@@ -7,6 +7,7 @@
 #include "server/api.h"
 
 #define SB "/v1/sandboxes/{id}"
+#define WH "/v1/webhooks/{webhook}"
 
 const struct route route_table[] = {
 	{"GET", "/health", RIGHT_ANYONE, api_health},
@@ -70,6 +71,13 @@ const struct route route_table[] = {
 	{"POST", "/v1/secrets", RIGHT_ADMIN, api_secrets_create, .has_body = true},
 	{"GET", "/v1/secrets", RIGHT_READ, api_secrets_list, .has_query = true},
 	{"DELETE", "/v1/secrets/{name}", RIGHT_ADMIN, api_secrets_remove},
+
+	{"POST", "/v1/webhooks", RIGHT_ADMIN, api_webhooks_create, .has_body = true},
+	{"GET", "/v1/webhooks", RIGHT_ADMIN, api_webhooks_list, .has_query = true},
+	{"GET", WH, RIGHT_ADMIN, api_webhooks_get},
+	{"DELETE", WH, RIGHT_ADMIN, api_webhooks_delete},
+	{"GET", WH "/deliveries", RIGHT_ADMIN, api_webhooks_deliveries, .has_query = true},
+	{"POST", WH "/deliveries/{delivery}/redeliver", RIGHT_ADMIN, api_webhooks_redeliver},
 
 	{"GET", "/v1/audit", RIGHT_ADMIN, api_audit, .has_query = true},
 	{"POST", "/v1/api-keys", RIGHT_ADMIN, api_keys_create, .has_body = true},

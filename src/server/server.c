@@ -8,10 +8,13 @@
 #include "server/auth.h"
 #include "server/dispatch.h"
 #include "server/indexer.h"
+#include "server/keep.h"
 #include "server/limiter.h"
 #include "server/listener.h"
 #include "server/secret_box.h"
 #include "server/watch_stream.h"
+#include "server/webhook_sender.h"
+#include "server/webhooks.h"
 #include "server/workers.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -80,8 +83,10 @@ static void open_listeners(struct parts *parts, const json_t *settings, int from
 static int start(struct parts *parts, const json_t *settings, int from, struct err *err)
 {
 	struct server *server = &parts->server;
-	int r = open_store(server, settings, err);
+	int r = keep_check(server->config, err);
 
+	if (r == 0)
+		r = open_store(server, settings, err);
 	if (r == 0)
 		r = secret_box_open(server->state_dir, &server->secrets, err);
 	if (r == 0)
@@ -93,7 +98,10 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	if (r < 0)
 		return r;
 	server->limiter = limiter_new(server->store);
-	r = indexer_new(server, &server->indexer, err);
+	server->webhooks = webhooks_new(server);
+	r = webhook_sender_new(server, &server->sender, err);
+	if (r == 0)
+		r = indexer_new(server, &server->indexer, err);
 	if (r == 0)
 		r = watch_stream_hub_new(server, &server->watches, err);
 	if (r < 0)
@@ -116,6 +124,8 @@ static void stop(struct parts *parts)
 	workers_free(server->workers);
 	watch_stream_hub_free(server->watches);
 	indexer_free(server->indexer);
+	webhook_sender_free(server->sender);
+	webhooks_free(server->webhooks);
 	limiter_free(server->limiter);
 	store_free(server->store);
 	secret_box_free(server->secrets);

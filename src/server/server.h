@@ -15,6 +15,8 @@ struct indexer;
 struct limiter;
 struct watch_stream_hub;
 struct secret_box;
+struct webhooks;
+struct webhook_sender;
 
 struct server {
 	struct event_base *base;
@@ -25,6 +27,8 @@ struct server {
 	struct limiter *limiter;
 	struct watch_stream_hub *watches;
 	struct secret_box *secrets;
+	struct webhooks *webhooks;
+	struct webhook_sender *sender;
 	const char *state_dir;
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */

@@ -214,14 +214,19 @@ typedef int (*store_delivery_fn)(const struct store_delivery *delivery, void *ar
 
 int store_delivery_add(
 	struct store *store, const struct store_delivery *deliveries, size_t n, struct err *err);
+struct store_claim {
+	int64_t now_ms, lease_ms;
+	const char *but; /* ids of webhooks that are left out, with blanks between; NULL: none */
+	int limit;
+};
 /* Those that are due, each to one caller only: it is nobody else's until lease_ms later. Its attempt is counted. */
-int store_delivery_claim(struct store *store, int64_t now_ms, int64_t lease_ms, int limit,
-	store_delivery_fn fn, void *arg, struct err *err);
+int store_delivery_claim(struct store *store, const struct store_claim *claim, store_delivery_fn fn,
+	void *arg, struct err *err);
 /* What came of it: state sent, failed, or waiting until due_ms. -ESTALE where the attempt is no longer the last one. */
 int store_delivery_finish(
 	struct store *store, const struct store_delivery *outcome, struct err *err);
-int store_delivery_again(
-	struct store *store, const char *account, const char *id, int64_t due_ms, struct err *err);
+/* Waits once more, until due_ms; of the one given, id, account and webhook say which. -EBUSY where it still waits. */
+int store_delivery_again(struct store *store, const struct store_delivery *which, struct err *err);
 /* Newest first, of the account and webhook of the one given, which is otherwise the last one told (n), or 0. */
 int store_delivery_page(struct store *store, const struct store_delivery *behind, int limit,
 	store_delivery_fn fn, void *arg, struct err *err);

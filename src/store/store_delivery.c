@@ -68,8 +68,7 @@ static int tell(const struct db_value *row, store_delivery_fn fn, void *arg)
 }
 
 struct claim_call {
-	int64_t now_ms, lease_ms;
-	int limit;
+	const struct store_claim *claim;
 	struct db_rows rows;
 };
 
@@ -77,27 +76,26 @@ static int claim(struct db *db, void *arg)
 {
 #define CLAIM \
 	"UPDATE delivery SET attempt = attempt + 1, due_ms = $1 + $2 WHERE n IN" \
-	" (SELECT n FROM delivery WHERE state = 'waiting' AND due_ms <= $1 ORDER BY due_ms, n " \
-	"LIMIT $3"
+	" (SELECT n FROM delivery WHERE state = 'waiting' AND due_ms <= $1 AND "
+#define NEXT " = 0 ORDER BY due_ms, n LIMIT $3"
 	static const struct db_sql sql = {
-		.text = CLAIM ") RETURNING " DELIVERY_COLUMNS,
-		.postgres = CLAIM " FOR UPDATE SKIP LOCKED) RETURNING " DELIVERY_COLUMNS,
+		.text = CLAIM "instr($4, webhook)" NEXT ") RETURNING " DELIVERY_COLUMNS,
+		.postgres = CLAIM "strpos($4, webhook)" NEXT
+				  " FOR UPDATE SKIP LOCKED) RETURNING " DELIVERY_COLUMNS,
 	};
 	struct claim_call *call = arg;
+	const struct store_claim *c = call->claim;
 
 	db_rows_reset(&call->rows);
-	return (int)db_run(db, &sql, db_rows_add, &call->rows, db_int(call->now_ms),
-		db_int(call->lease_ms), db_int(call->limit));
+	return (int)db_run(db, &sql, db_rows_add, &call->rows, db_int(c->now_ms),
+		db_int(c->lease_ms), db_int(c->limit), db_text(c->but));
 }
 
-int store_delivery_claim(struct store *store, int64_t now_ms, int64_t lease_ms, int limit,
-	store_delivery_fn fn, void *arg, struct err *err)
+int store_delivery_claim(struct store *store, const struct store_claim *which, store_delivery_fn fn,
+	void *arg, struct err *err)
 {
-	struct claim_call call = {.now_ms = now_ms,
-		.lease_ms = lease_ms,
-		.limit = limit,
-		.rows = {.n_columns = DELIVERY_N_COLUMNS}};
-	int r = store_check_limit(limit, STORE_PAGE_MAX, err), told = 0;
+	struct claim_call call = {.claim = which, .rows = {.n_columns = DELIVERY_N_COLUMNS}};
+	int r = store_check_limit(which->limit, STORE_PAGE_MAX, err), told = 0;
 
 	if (r == 0)
 		r = store_change(store, claim, &call, err);
@@ -144,21 +142,32 @@ struct page_call {
 static int deliver_again(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
-		.text = "UPDATE delivery SET state = 'waiting', due_ms = $3"
-			" WHERE id = $1 AND account = $2 AND state <> 'waiting'"};
+		.text = "UPDATE delivery SET state = 'waiting', due_ms = $4"
+			" WHERE id = $1 AND account = $2 AND webhook = $3 AND state <> 'waiting'"};
+	static const struct db_sql look = {.text = "SELECT count(*) FROM delivery WHERE id = $1"
+						   " AND account = $2 AND webhook = $3"};
 	const struct page_call *call = arg;
+	int64_t is_there = 0;
 	int64_t n = db_run(db, &sql, NULL, NULL, db_text(call->id), db_text(call->account),
-		db_int(call->due_ms));
+		db_text(call->webhook), db_int(call->due_ms));
 
-	if (n == 0)
-		return err_set(db->err, -ENOENT, "there is no such delivery, or it still waits");
-	return n < 0 ? (int)n : 0;
+	if (n != 0)
+		return n < 0 ? (int)n : 0;
+	n = db_run(db, &look, db_row_int, &is_there, db_text(call->id), db_text(call->account),
+		db_text(call->webhook));
+	if (n < 0)
+		return (int)n;
+	return is_there ? err_set(db->err, -EBUSY, "the delivery still waits to be sent")
+	                : err_set(db->err, -ENOENT, "there is no such delivery");
 }
 
-int store_delivery_again(
-	struct store *store, const char *account, const char *id, int64_t due_ms, struct err *err)
+int store_delivery_again(struct store *store, const struct store_delivery *which, struct err *err)
 {
-	struct page_call call = {.account = account, .id = id, .due_ms = due_ms};
+	const char *account = which->account;
+	struct page_call call = {.account = account,
+		.webhook = which->webhook,
+		.id = which->id,
+		.due_ms = which->due_ms};
 	int r = store_check_account(account, err);
 
 	return r < 0 ? r : store_change(store, deliver_again, &call, err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures: a state folder a module, a project folder a test, and a check that nothing stays on the host."""
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -202,12 +203,14 @@ def postgres():
 
 @pytest.fixture(scope='module', params=['sqlite', 'postgres'])
 def server(request, state, run_dir):
-	"""A control plane with a state of its own, over each of the two databases."""
+	"""A control plane with a state of its own, over each of the two databases; CONFIG of the module is its --config."""
 	database = request.getfixturevalue('postgres').database() if request.param == 'postgres' else None
 	with open_folder('serve') as folder:
 		cloche = harness.Cloche(folder / 'state', run_dir, folder)
 		harness.lend_skeleton(state, cloche.state)
-		made = serving.Server(cloche, '--socket', str(folder / 'cloche.sock'), database=database)
+		config = getattr(request.module, 'CONFIG', None)
+		(folder / 'config.json').write_text(json.dumps(config or {}))
+		made = serving.Server(cloche, '--config', str(folder / 'config.json'), '--socket', str(folder / 'cloche.sock'), database=database)
 		yield made
 		made.close()
 		cloche.check_clean()

@@ -181,11 +181,11 @@ class Client:
 
 
 class Server:
-	"""One `cloche serve`; it may be stopped, killed and started again."""
+	"""One `cloche serve`; it may be stopped, killed and started again. key: of a replica, which prints none."""
 
-	def __init__(self, cloche, *options, database=None, world=None):
+	def __init__(self, cloche, *options, database=None, world=None, key=None):
 		self.cloche, self.options, self.database, self.world = cloche, options, database, world
-		self.port, self.key = free_port(), None
+		self.port, self.key = free_port(), key
 		self.start()
 		self.admin = Client(self, self.key)
 

@@ -14,6 +14,7 @@ import time
 import pytest
 
 import openapi_fuzz
+from harness import wait_for
 from serving import Client, Reply
 
 SEED = int(os.environ.get('CLOCHE_FUZZ_SEED', '1'))
@@ -49,10 +50,17 @@ def things(admin):
 	admin.delete('/v1/secrets/DOCUMENTED')
 	made = admin.post('/v1/secrets', {'name': 'DOCUMENTED', 'value': 'of no use', 'hosts': ['api.example.org']})
 	assert made.status == 201, made
-	return {'id': box, 'exec': admin.exec(box, 'true')['exec'], 'key': admin.post('/v1/api-keys', {'role': 'auditor'}).json['id'], 'name': 'DOCUMENTED'}
+	for one in admin.get('/v1/webhooks').json['items']: # of the time before, and of requests at random
+		admin.delete('/v1/webhooks/' + one['id'])
+	hook = admin.post('/v1/webhooks', {'url': 'http://hooks.invalid/', 'events': ['exec.end'], 'sandbox': box}).json['id']
+	row = admin.exec(box, 'true')
+	told = wait_for(lambda: admin.get(f'/v1/webhooks/{hook}/deliveries').json['items'], 'a delivery')
+	return {'id': box, 'exec': row['exec'], 'key': admin.post('/v1/api-keys', {'role': 'auditor'}).json['id'], 'name': 'DOCUMENTED', 'webhook': hook,
+		'delivery': told[0]['id']}
 
 
-UNKNOWN = {'id': 'sb_0000000000000000', 'exec': 'ex_0000000000000000', 'key': 'ke_0000000000000000', 'name': 'NOTHING'}
+UNKNOWN = {'id': 'sb_0000000000000000', 'exec': 'ex_0000000000000000', 'key': 'ke_0000000000000000', 'name': 'NOTHING', 'webhook': 'wh_0000000000000000',
+	'delivery': 'wd_' + '0' * 32}
 
 
 def ask(client, request, **headers):

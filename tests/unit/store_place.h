@@ -19,6 +19,12 @@
 
 #include "store/db.h"
 #include "store/store.h"
+
+#define CLAIM_OF(now, lease, no, n) \
+	&(struct store_claim) \
+	{ \
+		.now_ms = (now), .lease_ms = (lease), .but = (no), .limit = (n) \
+	}
 #include "util/clock.h"
 #include "util/str.h"
 

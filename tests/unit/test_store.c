@@ -301,14 +301,18 @@ static void test_deliveries(void **state)
 			.json = "{3}"},
 	};
 	struct store_delivery end = {.id = "d2", .attempt = 1, .state = "sent", .result = "200"};
+	struct store_delivery other = {.id = "d2", .account = "b", .webhook = "w", .due_ms = 7};
 
 	place_people(store);
 	assert_int_equal(store_delivery_add(store, d, 3, &err), 3);
 	assert_int_equal(store_delivery_add(store, d, 3, &err), 0);
-	assert_int_equal(store_delivery_claim(store, 60, 30, 10, on_delivery, &out, &err), 1);
+	assert_int_equal(
+		store_delivery_claim(store, CLAIM_OF(60, 30, "", 10), on_delivery, &out, &err), 1);
 	assert_told(&out, "d2 waiting 1 90 - {2}\n");
-	assert_int_equal(store_delivery_claim(store, 60, 30, 10, on_delivery, &out, &err), 0);
-	assert_int_equal(store_delivery_claim(store, 90, 30, 10, on_delivery, &out, &err),
+	assert_int_equal(
+		store_delivery_claim(store, CLAIM_OF(60, 30, "", 10), on_delivery, &out, &err), 0);
+	assert_int_equal(
+		store_delivery_claim(store, CLAIM_OF(90, 30, "", 10), on_delivery, &out, &err),
 		1); /* lease over */
 	str_done(&out);
 	assert_int_equal(store_delivery_finish(store, &end, &err), -ESTALE);
@@ -316,10 +320,20 @@ static void test_deliveries(void **state)
 	assert_int_equal(store_delivery_finish(store, &end, &err), 0);
 	end.state = "lost";
 	assert_int_equal(store_delivery_finish(store, &end, &err), -EINVAL);
-	assert_int_equal(store_delivery_claim(store, 1000, 30, 1, on_delivery, &out, &err), 1);
+	assert_int_equal(
+		store_delivery_claim(store, CLAIM_OF(1000, 30, "v w ", 1), on_delivery, &out, &err),
+		0);
+	assert_int_equal(
+		store_delivery_claim(store, CLAIM_OF(1000, 30, "v", 1), on_delivery, &out, &err),
+		1);
 	assert_told(&out, "d1 waiting 1 1030 - {1}\n");
-	assert_int_equal(store_delivery_again(store, "b", "d2", 7, &err), -ENOENT);
-	assert_int_equal(store_delivery_again(store, "a", "d2", 7, &err), 0);
+	assert_int_equal(store_delivery_again(store, &other, &err), -ENOENT);
+	other.account = "a";
+	other.webhook = "v";
+	assert_int_equal(store_delivery_again(store, &other, &err), -ENOENT);
+	other.webhook = "w";
+	assert_int_equal(store_delivery_again(store, &other, &err), 0);
+	assert_int_equal(store_delivery_again(store, &other, &err), -EBUSY);
 	assert_int_equal(
 		store_delivery_page(store, &(struct store_delivery){.account = "a", .webhook = "w"},
 			2, on_delivery, &out, &err),

@@ -407,7 +407,7 @@ CALL(object_put, store_object_put(s, OBJECT("sb-a"), err))
 CALL(object_get, store_object_get(s, OBJECT(NULL), on_told_object, NULL, err))
 CALL(object_list, store_object_list(s, OBJECTS, 9, on_told_object, NULL, err))
 CALL(object_remove, store_object_remove(s, OBJECT(NULL), err))
-CALL(delivery_again, store_delivery_again(s, account, "d", 1, err))
+CALL(delivery_again, store_delivery_again(s, DELIVERIES, err))
 CALL(delivery_page, store_delivery_page(s, DELIVERIES, 9, on_delivery, NULL, err))
 CALL(request_finish, store_request_finish(s, REQUEST, err))
 CALL(request_drop, store_request_drop(s, REQUEST, err))
@@ -456,7 +456,8 @@ static void add_things(struct store *store)
 	assert_int_equal(store_delivery_add(store, &d, 1, &err), 1);
 	d.attempt = 1;
 	d.state = "sent";
-	assert_int_equal(store_delivery_claim(store, 1, 1, 1, on_delivery, NULL, &err), 1);
+	assert_int_equal(
+		store_delivery_claim(store, CLAIM_OF(1, 1, "", 1), on_delivery, NULL, &err), 1);
 	assert_int_equal(store_delivery_finish(store, &d, &err), 0);
 	assert_int_equal(
 		store_metric_add(store, &(struct store_metric){"sb-a", "{}", 1}, 1, &err), 1);

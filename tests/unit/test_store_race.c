@@ -195,7 +195,8 @@ static void claim(const struct worker *w)
 {
 	int r;
 
-	while ((r = store_delivery_claim(w->store, 100, 1000, 3, on_claimed, NULL, NULL)) > 0)
+	while ((r = store_delivery_claim(
+			w->store, CLAIM_OF(100, 1000, "", 3), on_claimed, NULL, NULL)) > 0)
 		continue;
 	(void)atomic_fetch_add(&shared->n_other, r < 0);
 }
