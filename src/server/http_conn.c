@@ -200,8 +200,10 @@ static bool read_head(struct http_conn *conn)
 	}
 	bytes = (struct slice){.p = (const char *)evbuffer_pullup(in, (ev_ssize_t)len), .len = len};
 	n = http1_find_end(bytes, &conn->scanned, &fault);
-	if (n == 0 && len == HTTP1_MAX_HEAD)
+	if (n == 0 && len == HTTP1_MAX_HEAD) {
+		fault = (struct http1_fault){431, "the head of the request is too long"};
 		n = -1;
+	}
 	if (n <= 0) {
 		if (n < 0)
 			refuse(conn, &fault);
