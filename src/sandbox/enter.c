@@ -2,6 +2,7 @@
 #include "sandbox/enter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
@@ -139,6 +140,10 @@ static ALONE __attribute__((noreturn)) void execute(const struct enter *e)
 {
 	long r = -ENOENT, denied = 0;
 
+	if (e->program_fd >= 0) {
+		r = rawcall(__NR_execveat, e->program_fd, "", e->argv, e->env, AT_EMPTY_PATH);
+		fail(e, r, ENTER_EXECVE);
+	}
 	for (const char *const *p = e->programs; *p; p++) {
 		/* Looked at before it is run, so that no failed start is recorded for each folder of PATH. */
 		if (p[1] && rawcall(__NR_access, *p, X_OK) < 0 &&

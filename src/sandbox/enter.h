@@ -46,6 +46,7 @@ struct enter {
 	const uint32_t *groups;
 	unsigned n_groups;
 	const char *cwd;
+	int program_fd;              /* what runs; -1: what programs name */
 	const char *const *programs; /* tried in this order, ends with NULL */
 	char *const *argv, *const *env;
 	struct sock_fprog filter;

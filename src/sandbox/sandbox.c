@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -18,13 +16,13 @@
 #include "sandbox/change_file.h"
 #include "sandbox/late.h"
 #include "sandbox/sandbox_internal.h"
+#include "sandbox/sealed.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 #include "util/str.h"
 
-#define INIT_MAX     (1u << 20)
 #define KILL_WAIT_MS 5000
 #define NUMBER_MAX   64
 #define INIT_GROUP   "init"
@@ -45,30 +43,6 @@ static struct sandbox *new_sandbox(const struct sandbox_config *config)
 		s->cgroup.v1_join_fds[i] = -1;
 	s->ns = (struct ns){.pidfd = -1, .userns_fd = -1, .go = {-1, -1}, .report = {-1, -1}};
 	return s;
-}
-
-/* Process 1 runs from memory, sealed, so that /proc/1/exe leads to nothing of the host's. */
-static int load_init(int init_fd, struct err *err)
-{
-	scoped_fd int fd = memfd_create("init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	off_t at = 0;
-	struct stat st;
-
-	if (fd < 0 || fstat(init_fd, &st) < 0)
-		return err_set(err, -errno, "load the init program: %m");
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > (off_t)INIT_MAX)
-		return err_set(err, -EINVAL, "the init program is no program");
-	while (at < st.st_size) {
-		ssize_t n = sendfile(fd, init_fd, &at, (size_t)(st.st_size - at));
-
-		if (n <= 0)
-			return err_set(err, n < 0 ? -errno : -EIO, "load the init program: %m");
-	}
-	if (fchmod(fd, 0555) < 0 ||
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
-			0)
-		return err_set(err, -errno, "seal the init program: %m");
-	return take_fd(&fd);
 }
 
 /* What the user should know: where the search for hidden places ended early. */
@@ -373,7 +347,8 @@ static int create(struct sandbox *s, const struct sandbox_config *config, struct
 		return r;
 	/* Later than the view of the host, which plan() may have made anew: that is no change of the host's. */
 	s->created_ns = config->spec->since_ns ? config->spec->since_ns : now_ns();
-	init_fd = load_init(config->init_fd, err);
+	/* Readable: whoever looks at /proc/1 inside sees a process like others. */
+	init_fd = sealed_load(config->init_fd, "init", 0555, err);
 	if (init_fd < 0)
 		return init_fd;
 	self_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);

@@ -110,6 +110,7 @@ struct sandbox_exec_config {
 	const struct spec_exec *spec;
 	int stdin_fd, stdout_fd,
 		stderr_fd; /* borrowed; -1: /dev/null. Not looked at with a terminal */
+	int program_fd;    /* taken over: what runs, with the spec's argv; -1: what that names */
 };
 
 int sandbox_exec_prepare(struct sandbox *sandbox, const struct sandbox_exec_config *config,

@@ -40,6 +40,7 @@ struct sandbox_exec {
 	struct spec_words argv, env, programs;
 	char *cwd;
 	int stdio[3]; /* ours */
+	int program_fd;
 	int pty, status_fd;
 	pid_t pid; /* 0: never started */
 	bool is_reaped;
@@ -220,6 +221,7 @@ int sandbox_exec_prepare(struct sandbox *sandbox, const struct sandbox_exec_conf
 	exec->id = mem_dup(config->id);
 	exec->cgroup_fd = exec->pty = exec->status_fd = exec->pidfd = -1;
 	exec->stdio[0] = exec->stdio[1] = exec->stdio[2] = -1;
+	exec->program_fd = config->program_fd;
 	exec->status = -EAGAIN;
 	r = prepare(exec, config, err);
 	if (r < 0) {
@@ -264,6 +266,7 @@ static void fill_enter(struct enter *e, const struct sandbox_exec *exec, int sta
 		.groups = exec->user.groups,
 		.n_groups = (unsigned)exec->user.n_groups,
 		.cwd = exec->cwd,
+		.program_fd = exec->program_fd,
 		.programs = (const char *const *)exec->programs.items,
 		.argv = exec->argv.items,
 		.env = exec->env.items,
@@ -293,6 +296,8 @@ static void give_block_back(struct sandbox_exec *exec)
 		scoped_close(&exec->stdio[i]);
 		exec->stdio[i] = -1;
 	}
+	scoped_close(&exec->program_fd);
+	exec->program_fd = -1;
 	done_words(&exec->argv);
 	done_words(&exec->env);
 	done_words(&exec->programs);
@@ -518,6 +523,7 @@ void sandbox_exec_free(struct sandbox_exec *exec)
 	give_block_back(exec);
 	for (int i = 0; i < 3; i++)
 		scoped_close(&exec->stdio[i]);
+	scoped_close(&exec->program_fd);
 	scoped_close(&exec->pty);
 	scoped_close(&exec->status_fd);
 	scoped_close(&exec->pidfd);

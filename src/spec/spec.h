@@ -142,6 +142,8 @@ struct spec_exec {
 	bool has_stdin; /* else /dev/null */
 	bool detach;
 	char *source, *via, *actor; /* "agent", "cli", "uid:1000" */
+	char *operation; /* of our own on the sandbox's files ("view"), which argv then tells for people; NULL: a command */
+	char *detail; /* of an operation: a JSON object */
 };
 
 struct spec_exec *spec_exec_new(void);

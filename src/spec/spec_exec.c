@@ -23,6 +23,8 @@ void spec_exec_free(struct spec_exec *exec)
 	free(exec->source);
 	free(exec->via);
 	free(exec->actor);
+	free(exec->operation);
+	free(exec->detail);
 	free(exec);
 }
 
@@ -47,6 +49,8 @@ void spec_exec_write(struct str *out, const struct spec_exec *exec)
 	spec_json_write_given(&j, "source", exec->source);
 	spec_json_write_given(&j, "via", exec->via);
 	spec_json_write_given(&j, "actor", exec->actor);
+	spec_json_write_given(&j, "operation", exec->operation);
+	spec_json_write_given(&j, "detail", exec->detail);
 	jsonw_object_end(&j);
 }
 
@@ -65,6 +69,8 @@ static const struct spec_json_key exec_keys[] = {
 	{"source", SPEC_JSON_TEXT, offsetof(struct spec_exec, source)},
 	{"via", SPEC_JSON_TEXT, offsetof(struct spec_exec, via)},
 	{"actor", SPEC_JSON_TEXT, offsetof(struct spec_exec, actor)},
+	{"operation", SPEC_JSON_TEXT, offsetof(struct spec_exec, operation)},
+	{"detail", SPEC_JSON_TEXT, offsetof(struct spec_exec, detail)},
 	{NULL},
 };
 

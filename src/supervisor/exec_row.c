@@ -3,10 +3,16 @@
 
 #include <errno.h>
 
+#include "proto/files_wire.h"
 #include "supervisor/metering.h"
 #include "util/clock.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
+
+struct row_texts { /* what a row's event points at */
+	char out_hash[DIGEST_HEX_SIZE], err_hash[DIGEST_HEX_SIZE];
+	struct str out, err;
+};
 
 static struct slice *slices_of(const struct spec_words *words)
 {
@@ -48,7 +54,7 @@ static void set_who(struct event *ev, const struct spec *spec, const struct spec
 	event_set_text(ev, source, exec->source);
 	event_set_text(ev, via, exec->via);
 	event_set_text(ev, actor, exec->actor);
-	event_set_text(ev, operation, "exec");
+	event_set_text(ev, operation, exec->operation ? exec->operation : "exec");
 	event_set_text(ev, command, exec->command);
 	event_set_text(ev, cwd, exec->cwd);
 	event_set_text(ev, user, exec->user ? exec->user : "root");
@@ -56,19 +62,43 @@ static void set_who(struct event *ev, const struct spec *spec, const struct spec
 		event_set(ev, terminal, true);
 }
 
+/* What was asked for and, once it has worked, the place that was used for it, which the program writes on its second
+ * output. */
+static void add_detail(const struct exec_row *row, struct str *out)
+{
+	scoped_str struct str used = {0};
+	struct jsonw j = jsonw_to(out);
+	const char *asked = row->spec->detail; /* an object, as we wrote it */
+	size_t open_len = strlen(asked) - 1;
+
+	str_add(out, asked, open_len);
+	if (row->ended_ns && row->exit.code == FILES_WIRE_OK && row->streams)
+		(void)clip_text(&row->streams[1].clip, &used);
+	if (used.len > 0) {
+		j.comma = open_len > 1;
+		jsonw_kslice(&j, "used", str_slice(&used));
+	}
+	jsonw_object_end(&j);
+}
+
 /* Emits ev with the members that both lines share; they live on this stack only. */
 static void emit_with_shared(struct supervisor *sup, const struct exec_row *row, struct event *ev)
 {
 	scoped_mem struct slice *argv = slices_of(&row->spec->argv);
 	scoped_mem struct slice *env_names = names_of(&row->spec->env);
-	scoped_str struct str labels = {0};
+	scoped_str struct str labels = {0}, detail = {0};
 	char started_at[CLOCK_TEXT_LEN];
 
+	if (row->spec->detail) {
+		add_detail(row, &detail);
+		event_set(ev, detail, str_slice(&detail));
+	}
 	label_json(&labels, sup->spec);
 	clock_format(row->started_wall_ms, started_at);
 	ev->exec = slice_of(row->exec_id);
 	set_who(ev, sup->spec, row->spec);
-	event_set(ev, id, row->id);
+	if (row->id)
+		event_set(ev, id, row->id);
 	if (!row->spec->command)
 		event_set(ev, argv, ((struct event_list){.items = argv, .n = row->spec->argv.n}));
 	event_set(ev, env_names, ((struct event_list){.items = env_names, .n = row->spec->env.n}));
@@ -129,33 +159,67 @@ static void set_outcome(struct event *ev, const struct exec_row *row)
 	event_set(ev, duration_ms, (row->ended_ns - row->started_ns) / CLOCK_NS_PER_MS);
 }
 
+bool exec_row_is_whole(const struct exec_row *row)
+{
+	return !row->exec_errno && !row->exit.signal && !row->timed_out && !row->interrupted &&
+	       row->exit.code < FILES_WIRE_FAILED;
+}
+
+void exec_row_fail(struct supervisor *sup, const struct exec_row *row)
+{
+	struct event ev = {.kind = EVENT_SANDBOX_ERROR, .exec = slice_of(row->exec_id)};
+	scoped_str struct str why = {0};
+	scoped_mem char *reason = NULL;
+
+	if (row->streams)
+		(void)clip_text(&row->streams[1].clip, &why);
+	reason = mem_printf("%s did not come to an end: %s", row->spec->operation,
+		row->failure       ? row->failure
+		: row->timed_out   ? "it took too long"
+		: row->interrupted ? "the sandbox ended"
+		: row->exit.signal ? "its process was killed"
+		: why.len > 0      ? why.p
+				   : "its process failed");
+	event_set_text(&ev, reason, reason);
+	recorder_emit_now(sup->recorder, &ev);
+}
+
+static void set_streams(struct event *ev, const struct exec_row *row, struct row_texts *texts)
+{
+	/* What an operation says of the place it used is in its detail. */
+	bool has_err = !row->spec->operation || row->exit.code != FILES_WIRE_OK;
+	bool cut = clip_text(&row->streams[0].clip, &texts->out);
+
+	cut |= has_err && clip_text(&row->streams[1].clip, &texts->err);
+	digest_value_hex(&row->streams[0].clip.digest, texts->out_hash);
+	event_set(ev, stdout_text, str_slice(&texts->out));
+	event_set(ev, stdout_bytes, (int64_t)row->streams[0].clip.bytes);
+	event_set(ev, stdout_sha256, slice_of(texts->out_hash));
+	event_set(ev, output_truncated, cut);
+	if (!has_err)
+		return;
+	digest_value_hex(&row->streams[1].clip.digest, texts->err_hash);
+	event_set(ev, stderr_text, str_slice(&texts->err));
+	event_set(ev, stderr_bytes, (int64_t)row->streams[1].clip.bytes);
+	event_set(ev, stderr_sha256, slice_of(texts->err_hash));
+}
+
 void exec_row_end(struct supervisor *sup, const struct exec_row *row)
 {
 	struct event ev = {.kind = EVENT_EXEC_END};
-	char out_hash[DIGEST_HEX_SIZE], err_hash[DIGEST_HEX_SIZE];
-	scoped_str struct str out = {0}, err = {0};
+	struct row_texts texts = {0};
 	struct event_list refused = recorder_hosts_refused(sup->recorder, row->exec_id);
-	bool cut;
 
 	set_outcome(&ev, row);
 	set_used(&ev, row);
 	if (refused.n)
 		event_set(&ev, hosts_refused, refused);
-	if (row->streams) {
-		cut = clip_text(&row->streams[0].clip, &out);
-		cut |= clip_text(&row->streams[1].clip, &err);
-		digest_value_hex(&row->streams[0].clip.digest, out_hash);
-		digest_value_hex(&row->streams[1].clip.digest, err_hash);
-		event_set(&ev, stdout_text, str_slice(&out));
-		event_set(&ev, stderr_text, str_slice(&err));
-		event_set(&ev, stdout_bytes, (int64_t)row->streams[0].clip.bytes);
-		event_set(&ev, stderr_bytes, (int64_t)row->streams[1].clip.bytes);
-		event_set(&ev, stdout_sha256, slice_of(out_hash));
-		event_set(&ev, stderr_sha256, slice_of(err_hash));
-		event_set(&ev, output_truncated, cut);
-	}
+	if (row->streams)
+		set_streams(&ev, row, &texts);
 	emit_with_shared(sup, row, &ev);
 	recorder_forget_hosts(sup->recorder, row->exec_id);
+	str_done(&texts.out);
+	str_done(&texts.err);
 }
 
 void exec_row_answer(const struct exec_row *row, struct str *out)

@@ -25,6 +25,10 @@ struct exec_row {
 
 void exec_row_start(struct supervisor *sup, const struct exec_row *row);
 void exec_row_end(struct supervisor *sup, const struct exec_row *row);
+/* Of an operation on files: whether it came to an end that it tells of itself. */
+bool exec_row_is_whole(const struct exec_row *row);
+/* Instead of the end of one that did not: sandbox.error. */
+void exec_row_fail(struct supervisor *sup, const struct exec_row *row);
 /* {"exec":id,"row":{exit_code,signal,...}}: what the client is told. */
 void exec_row_answer(const struct exec_row *row, struct str *out);
 

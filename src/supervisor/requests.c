@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proto/files_wire.h"
 #include "supervisor/metering.h"
 #include "supervisor/network.h"
 #include "supervisor/network_rules.h"
 #include "supervisor/running.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
+
+#define DETAIL_MAX (64 * 1024)
 
 struct request {
 	struct supervisor *sup;
@@ -37,6 +40,27 @@ static int no_exec(struct err *err)
 	return err_set(err, -ESRCH, "no such command runs in this sandbox (any more)");
 }
 
+/* One of ours: as root inside, with nothing of what commands are given. */
+static int check_operation(struct spec_exec *spec, struct err *err)
+{
+	json_t *detail = NULL;
+
+	if (files_wire_find(spec->operation) == FILES_WIRE_NONE)
+		return err_set(err, -EINVAL, "there is no operation '%s'", spec->operation);
+	if (spec->user || spec->env.n > 0 || spec->command || spec->terminal)
+		return err_set(
+			err, -EINVAL, "an operation has no user, variables, command or terminal");
+	detail = spec->detail ? json_loads(spec->detail, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	free(spec->detail);
+	spec->detail = json_is_object(detail) ? json_dumps(detail, JSON_COMPACT) : NULL;
+	json_decref(detail);
+	if (!spec->detail || strlen(spec->detail) > DETAIL_MAX)
+		return err_set(err, -EINVAL,
+			"the detail of an operation is a JSON object of at most %d bytes",
+			DETAIL_MAX);
+	return 0;
+}
+
 static int on_exec(struct request *req, struct err *err)
 {
 	scoped(spec_exec) struct spec_exec *spec = NULL;
@@ -48,7 +72,12 @@ static int on_exec(struct request *req, struct err *err)
 	r = spec_exec_read(slice_of(text), &spec, err);
 	if (r < 0)
 		return r;
-	spec_exec_inherit(spec, req->sup->spec);
+	if (spec->operation)
+		r = check_operation(spec, err);
+	else
+		spec_exec_inherit(spec, req->sup->spec);
+	if (r < 0)
+		return r;
 	return running_start(req->sup, req->conn, &spec, err);
 }
 

@@ -11,6 +11,7 @@
 
 #include "supervisor/exec_input.h"
 #include "supervisor/exec_row.h"
+#include "supervisor/file_program.h"
 #include "supervisor/metering.h"
 #include "supervisor/network.h"
 #include "supervisor/tracing.h"
@@ -180,6 +181,17 @@ static void measure(struct running *running)
 	row->disk_full |= metering_times_full(running->sup) > running->times_full;
 }
 
+static void write_row(struct running *running)
+{
+	if (running->spec->operation && !exec_row_is_whole(&running->row)) {
+		exec_row_fail(running->sup, &running->row);
+		return;
+	}
+	if (running->spec->operation)
+		running->row.id = running->sup->next_row++;
+	exec_row_end(running->sup, &running->row);
+}
+
 static void finish(struct running *running)
 {
 	struct supervisor *sup = running->sup;
@@ -194,7 +206,7 @@ static void finish(struct running *running)
 	running->row.slice_complete = network_settle(sup);
 	running->row.slice_complete &= tracing_settle(sup);
 	metering_end_exec(sup, &running->row.exit);
-	exec_row_end(sup, &running->row);
+	write_row(running);
 	recorder_flush(sup->recorder, sup->spec->durable);
 	running->is_over = true;
 	running->streams[0].is_late = running->streams[1].is_late = true;
@@ -269,6 +281,8 @@ static void open_files(struct running *running)
 	struct record *record = running->sup->record;
 	struct err err;
 
+	if (running->spec->operation)
+		return; /* the row's ends and hashes; the file itself is in the sandbox */
 	/* Where a file cannot be made the exec goes on; the row still has hash, length and both ends. */
 	(void)record_output_open(
 		record, running->id, "out", OUTPUT_CAP, &running->streams[0].file, &err);
@@ -335,7 +349,7 @@ static void end_failed(struct running *running, int r, const struct err *err)
 	running->row.failure = mem_dup(err->msg);
 	running->row.ended_ns = clock_mono_ns();
 	running->row.slice_complete = true;
-	exec_row_end(running->sup, &running->row);
+	write_row(running);
 	recorder_flush(running->sup->recorder, running->sup->spec->durable);
 }
 
@@ -347,9 +361,14 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 		.spec = running->spec,
 		.stdin_fd = ends->child[0],
 		.stdout_fd = ends->child[1],
-		.stderr_fd = ends->child[2]};
-	int r;
+		.stderr_fd = ends->child[2],
+		.program_fd = -1};
+	int r = 0;
 
+	if (running->spec->operation)
+		r = config.program_fd = file_program_open(err);
+	if (r < 0)
+		return r;
 	network_open(sup);
 	r = sandbox_exec_prepare(sup->sandbox, &config, &running->box, err);
 
@@ -359,7 +378,9 @@ static int launch(struct running *running, const struct ends *ends, struct err *
 	if (r < 0)
 		return r;
 	network_add_exec(sup, sandbox_exec_cgroup_id(running->box), running->id);
-	running->row.id = sup->next_row++;
+	/* Of operations only those that come to an end are rows. */
+	if (!running->spec->operation)
+		running->row.id = sup->next_row++;
 	sandbox_read_limited(sup->sandbox, &running->limited_before);
 	running->times_full = metering_times_full(sup);
 	exec_row_start(sup, &running->row);

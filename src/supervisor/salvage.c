@@ -58,6 +58,16 @@ static void free_starts(struct map *open)
 	map_free(open);
 }
 
+/* Its start has no number, and an error takes the place of its end. */
+static bool is_failed_operation(struct map *open, const struct event *ev)
+{
+	const int64_t *id = ev->kind == EVENT_SANDBOX_ERROR && ev->exec.len > 0
+	                            ? map_find(open, ev->exec)
+	                            : NULL;
+
+	return id && *id == 0;
+}
+
 /* Execs that have a start and no end, by id; the row number is the value. */
 static struct map *open_starts(const char *record_dir, struct salvage *salvage)
 {
@@ -81,8 +91,8 @@ static struct map *open_starts(const char *record_dir, struct salvage *salvage)
 			void **slot = map_slot(open, ev->exec);
 
 			free(*slot); /* a record that was tampered with may start it twice */
-			*slot = mem_copy(&ev->id, sizeof(ev->id));
-		} else if (ev->kind == EVENT_EXEC_END) {
+			*slot = mem_copy(&ev->id, sizeof(ev->id)); /* 0: an operation on files */
+		} else if (ev->kind == EVENT_EXEC_END || is_failed_operation(open, ev)) {
 			free(map_remove(open, ev->exec));
 		}
 	}
@@ -95,12 +105,16 @@ static void say_interrupted(struct salvage *salvage, struct map *open)
 	void *id;
 
 	for (size_t i = 0; map_next(open, &i, &exec, &id);) {
-		struct event ev = {.kind = EVENT_EXEC_END, .exec = exec};
+		bool is_row = *(int64_t *)id != 0;
+		struct event ev = {
+			.kind = is_row ? EVENT_EXEC_END : EVENT_SANDBOX_ERROR, .exec = exec};
 
-		event_set(&ev, id, *(int64_t *)id);
-		event_set_text(&ev, operation, "exec");
-		event_set(&ev, interrupted, true);
-		event_set(&ev, slice_complete, false);
+		if (is_row) {
+			event_set(&ev, id, *(int64_t *)id);
+			event_set_text(&ev, operation, "exec");
+			event_set(&ev, interrupted, true);
+			event_set(&ev, slice_complete, false);
+		}
 		event_set_text(&ev, reason, "Cloche was killed while it ran");
 		emit(&salvage->sink, &ev);
 	}

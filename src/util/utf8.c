@@ -63,6 +63,20 @@ size_t utf8_cut(const char *p, size_t len, size_t max)
 	return max;
 }
 
+size_t utf8_whole_len(const char *p, size_t len)
+{
+	for (size_t i = len; i > 0 && i + 3 > len; i--) {
+		unsigned char c = (unsigned char)p[i - 1];
+		size_t want = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 0;
+
+		if (want)
+			return len - (i - 1) < want ? i - 1 : len;
+		if (c < 0x80)
+			break;
+	}
+	return len;
+}
+
 size_t utf8_next_start(const char *p, size_t len, size_t from)
 {
 	for (size_t i = from; i < len && i < from + 4; i++)

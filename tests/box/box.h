@@ -116,8 +116,11 @@ static inline bool wait_for(int fd, int ms)
 
 static inline struct sandbox_exec *start(struct box *box, const struct spec_exec *spec, int out_fd)
 {
-	struct sandbox_exec_config config = {
-		.spec = spec, .stdin_fd = -1, .stdout_fd = out_fd, .stderr_fd = out_fd};
+	struct sandbox_exec_config config = {.spec = spec,
+		.program_fd = -1,
+		.stdin_fd = -1,
+		.stdout_fd = out_fd,
+		.stderr_fd = out_fd};
 	struct sandbox_exec *exec = NULL;
 	char id[ID_SIZE];
 

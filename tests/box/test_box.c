@@ -145,6 +145,7 @@ static void test_user(void **unused)
 		struct spec_exec spec = {.command = (char[]){"true"}, .user = (char[]){"nobody"}};
 		struct sandbox_exec_config config = {.id = "ex_0",
 			.spec = &spec,
+			.program_fd = -1,
 			.stdin_fd = -1,
 			.stdout_fd = -1,
 			.stderr_fd = -1};

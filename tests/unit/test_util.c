@@ -73,6 +73,11 @@ static void test_utf8(void **state)
 	assert_int_equal(utf8_cut("ab\xe2\x94\x80", 5, 4), 2);
 	assert_int_equal(utf8_cut("ab\xe2\x94\x80", 5, 5), 5);
 	assert_int_equal(utf8_next_start("\xe2\x94\x80z", 4, 1), 3);
+	assert_int_equal(utf8_whole_len("ab\xe2\x94", 4), 2);
+	assert_int_equal(utf8_whole_len("ab\xe2\x94\x80", 5), 5);
+	assert_int_equal(utf8_whole_len("\xc3", 1), 0);
+	assert_int_equal(utf8_whole_len("\x94\x80", 2), 2);
+	assert_int_equal(utf8_whole_len("", 0), 0);
 }
 
 static void test_path(void **state)
