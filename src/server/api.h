@@ -31,6 +31,15 @@ int api_exec_start(struct call *call, struct err *err);
 int api_exec_get(struct call *call, struct err *err);
 int api_exec_kill(struct call *call, struct err *err);
 
+int api_files_create(struct call *call, struct err *err);
+int api_files_view(struct call *call, struct err *err);
+int api_files_str_replace(struct call *call, struct err *err);
+int api_files_ls(struct call *call, struct err *err);
+int api_files_glob(struct call *call, struct err *err);
+int api_files_grep(struct call *call, struct err *err);
+int api_files_upload(struct call *call, struct err *err);
+int api_files_download(struct call *call, struct err *err);
+
 int api_log_sandbox(struct call *call, struct err *err);
 int api_log_account(struct call *call, struct err *err);
 int api_lifecycle(struct call *call, struct err *err);

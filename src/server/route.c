@@ -50,6 +50,18 @@ const struct route route_table[] = {
 	{"POST", SB "/discard", RIGHT_WORK, api_discard, .has_body = true, .is_slow = true},
 	{"GET", SB "/report", RIGHT_READ, api_report, .is_slow = true},
 
+	{"POST", SB "/files/create", RIGHT_WORK, api_files_create, .has_body = true,
+		.is_creating = true},
+	{"POST", SB "/files/view", RIGHT_WORK, api_files_view, .has_body = true},
+	{"POST", SB "/files/str_replace", RIGHT_WORK, api_files_str_replace, .has_body = true,
+		.is_creating = true},
+	{"POST", SB "/files/ls", RIGHT_WORK, api_files_ls, .has_body = true},
+	{"POST", SB "/files/glob", RIGHT_WORK, api_files_glob, .has_body = true},
+	{"POST", SB "/files/grep", RIGHT_WORK, api_files_grep, .has_body = true},
+	{"GET", SB "/files/content", RIGHT_WORK, api_files_download, .has_query = true},
+	{"PUT", SB "/files/content", RIGHT_WORK, api_files_upload, .has_query = true,
+		.is_upload = true},
+
 	{"GET", SB "/log", RIGHT_READ, api_log_sandbox, .has_query = true},
 	{"GET", "/v1/log", RIGHT_READ, api_log_account, .has_query = true},
 	{"GET", SB "/watch", RIGHT_READ, api_watch, .has_query = true},
