@@ -2,6 +2,7 @@
 /* Commands in a sandbox. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "server/api.h"
 #include "server/exec_run.h"
 #include "server/launcher_ask.h"
+#include "server/quota.h"
 #include "spec/spec.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -110,6 +112,17 @@ static int read_input(
 	return 0;
 }
 
+static int take_quota(struct call *call, struct exec_ask *ask, struct err *err)
+{
+	int r = quota_take(call, QUOTA_EXECS, err);
+
+	if (r < 0)
+		return r;
+	ask->quota = call->server->quota;
+	snprintf(ask->account, sizeof(ask->account), "%s", call->caller.account);
+	return 0;
+}
+
 static bool wants_stream(const struct call *call)
 {
 	struct slice accept = http1_find(exchange_head(call->exchange), "Accept"), one;
@@ -134,6 +147,8 @@ int api_exec_start(struct call *call, struct err *err)
 		r = read_input(call, ask, exec, err);
 	if (r == 0)
 		r = call_bool(call, "kill_on_disconnect", &ask->kill_when_gone, err);
+	if (r == 0)
+		r = take_quota(call, ask, err);
 	if (r == 0)
 		r = ask->fd = launcher_ask_connect(call->server, id, err);
 	if (r < 0)

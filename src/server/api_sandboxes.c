@@ -12,6 +12,7 @@
 #include "server/launcher_ask.h"
 #include "server/network_use.h"
 #include "server/page.h"
+#include "server/quota.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -107,19 +108,12 @@ static int prepare_spec(struct call *call, struct err *err)
 	return 0;
 }
 
-static int check_quota(struct call *call, struct err *err)
-{
-	return 0;
-}
-
-int api_sandboxes_create(struct call *call, struct err *err)
+static int create(struct call *call, struct err *err)
 {
 	json_t *hidden = NULL;
 	char id[ID_SIZE];
 	int r = prepare_spec(call, err);
 
-	if (r == 0)
-		r = check_quota(call, err);
 	if (r == 0)
 		r = network_use_in_spec(call, call->body, &hidden, err);
 	if (r == 0)
@@ -132,6 +126,24 @@ int api_sandboxes_create(struct call *call, struct err *err)
 	call->status = 201;
 	r = answer_with(call, id, err);
 	return r < 0 ? r : network_use_keep(call, id, call->body, err);
+}
+
+/* While it is being made it counts, too. */
+static int within_quota(
+	struct call *call, int (*make)(struct call *call, struct err *err), struct err *err)
+{
+	int r = quota_take(call, QUOTA_SANDBOXES, err);
+
+	if (r < 0)
+		return r;
+	r = make(call, err);
+	quota_give(call->server->quota, QUOTA_SANDBOXES, call->caller.account);
+	return r;
+}
+
+int api_sandboxes_create(struct call *call, struct err *err)
+{
+	return within_quota(call, create, err);
 }
 
 static int on_sandbox(const struct store_sandbox *sandbox, void *arg)
@@ -269,7 +281,7 @@ int api_sandboxes_resume(struct call *call, struct err *err)
 }
 
 /* A new sandbox of a resting one's files. */
-int api_sandboxes_fork(struct call *call, struct err *err)
+static int fork_one(struct call *call, struct err *err)
 {
 	scoped_mem char *output = NULL;
 	json_t *hidden = NULL;
@@ -293,6 +305,11 @@ int api_sandboxes_fork(struct call *call, struct err *err)
 	if (r == 0)
 		r = answer_with(call, made, err);
 	return r < 0 ? r : network_use_copy(call, id, made, err);
+}
+
+int api_sandboxes_fork(struct call *call, struct err *err)
+{
+	return within_quota(call, fork_one, err);
 }
 
 /* Ends it; the record and changes that were not taken stay. */

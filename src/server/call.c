@@ -36,6 +36,8 @@ static void fill_problem(struct call *call, int r, const struct err *err)
 	unsigned status = http_status_of(r, &code);
 
 	str_reset(&call->out);
+	if (r == -EDQUOT)
+		http1_add_field(&call->fields, slice_of("Retry-After"), slice_of("1"));
 	call->status = call->status >= 400 ? call->status : status;
 	call->type = PROBLEM_TYPE;
 	http_status_problem(

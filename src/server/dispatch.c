@@ -146,10 +146,8 @@ static int authenticate(struct call *call, struct err *err)
 		call->code = "unauthorized";
 		http1_add_field(&call->fields, slice_of("WWW-Authenticate"), slice_of("Bearer"));
 	}
-	if (r == -EDQUOT) {
+	if (r == -EDQUOT)
 		call->code = "rate_limited";
-		http1_add_field(&call->fields, slice_of("Retry-After"), slice_of("1"));
-	}
 	return r;
 }
 

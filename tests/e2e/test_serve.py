@@ -342,3 +342,27 @@ def test_watchers_that_are_cut_off_again_and_again(server, admin, box, what, let
 		numbers = [int(id[1:]) for id in mine]
 		assert {id[0] for id in mine} == {letter} and numbers == list(range(1, len(numbers) + 1)), mine
 	assert min(map(len, seen)) >= 41
+
+
+def test_an_account_has_limits(server, admin):
+	assert admin.post('/v1/accounts', {'id': 'small', 'max_sandboxes': 2, 'max_execs': 1}).status == 201
+	small = server.client('admin', account='small')
+	replies = []
+	threads = [threading.Thread(target=lambda: replies.append(small.post('/v1/sandboxes', {}))) for _ in range(6)]
+	for thread in threads:
+		thread.start()
+	for thread in threads:
+		thread.join()
+	made = [reply.json['id'] for reply in replies if reply.status == 201]
+	refused = [reply for reply in replies if reply.status == 429]
+	assert 1 <= len(made) <= 2 and len(made) + len(refused) == 6 and refused[0].json['code'] == 'quota' and refused[0].headers['Retry-After'], replies
+	first = threading.Thread(target=lambda: replies.append(small.exec(made[0], 'sleep 1.5; echo first')))
+	first.start()
+	wait_for(lambda: any(event['kind'] == 'exec.start' for event in small.get(at(made[0], '/trace/events')).json['items']), 'its start')
+	assert small.post(at(made[0], '/exec'), {'command': 'true'}).json['code'] == 'quota'
+	first.join()
+	assert replies[-1]['stdout'] == 'first\n' and small.exec(made[0], 'true')['exit_code'] == 0
+	for box in made:
+		assert small.delete(at(box)).status == 200
+	assert small.post('/v1/sandboxes', {}).status == 201
+	assert small.delete(at(small.get('/v1/sandboxes?state=running').json['items'][0]['id'])).status == 200
