@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "control/client.h"
+#include "server/allowance.h"
 #include "server/api.h"
 #include "server/exec_run.h"
 #include "server/launcher_ask.h"
-#include "server/quota.h"
 #include "spec/spec.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -114,11 +114,11 @@ static int read_input(
 
 static int take_quota(struct call *call, struct exec_ask *ask, struct err *err)
 {
-	int r = quota_take(call, QUOTA_EXECS, err);
+	int r = allowance_take(call, ALLOWANCE_EXECS, err);
 
 	if (r < 0)
 		return r;
-	ask->quota = call->server->quota;
+	ask->allowance = call->server->allowance;
 	snprintf(ask->account, sizeof(ask->account), "%s", call->caller.account);
 	return 0;
 }

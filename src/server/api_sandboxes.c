@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "control/client.h"
+#include "server/allowance.h"
 #include "server/api.h"
 #include "server/indexer.h"
 #include "server/launcher_ask.h"
 #include "server/network_use.h"
 #include "server/page.h"
-#include "server/quota.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -132,12 +132,12 @@ static int create(struct call *call, struct err *err)
 static int within_quota(
 	struct call *call, int (*make)(struct call *call, struct err *err), struct err *err)
 {
-	int r = quota_take(call, QUOTA_SANDBOXES, err);
+	int r = allowance_take(call, ALLOWANCE_SANDBOXES, err);
 
 	if (r < 0)
 		return r;
 	r = make(call, err);
-	quota_give(call->server->quota, QUOTA_SANDBOXES, call->caller.account);
+	allowance_give(call->server->allowance, ALLOWANCE_SANDBOXES, call->caller.account);
 	return r;
 }
 

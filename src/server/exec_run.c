@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/allowance.h"
 #include "server/api.h"
 #include "server/exec_link.h"
 #include "server/indexer.h"
 #include "server/launcher_ask.h"
-#include "server/quota.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
 #include "util/utf8.h"
@@ -38,8 +38,8 @@ void exec_ask_free(struct exec_ask *ask)
 {
 	if (!ask)
 		return;
-	if (ask->quota)
-		quota_give(ask->quota, QUOTA_EXECS, ask->account);
+	if (ask->allowance)
+		allowance_give(ask->allowance, ALLOWANCE_EXECS, ask->account);
 	scoped_close(&ask->fd);
 	str_done(&ask->spec);
 	str_done(&ask->input);

@@ -14,7 +14,7 @@ struct exec_ask {
 	struct str input; /* for its stdin, which ends behind it */
 	bool is_stream, is_detached;
 	bool kill_when_gone;
-	struct quota *quota; /* where it counts, by account; NULL: not yet */
+	struct allowance *allowance; /* where it counts, by account; NULL: not yet */
 	char account[64];
 };
 void exec_ask_free(struct exec_ask *ask);

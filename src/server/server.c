@@ -5,13 +5,13 @@
 #include <signal.h>
 #include <string.h>
 
+#include "server/allowance.h"
 #include "server/auth.h"
 #include "server/dispatch.h"
 #include "server/indexer.h"
 #include "server/keep.h"
 #include "server/limiter.h"
 #include "server/listener.h"
-#include "server/quota.h"
 #include "server/secret_box.h"
 #include "server/watch_stream.h"
 #include "server/webhook_sender.h"
@@ -99,7 +99,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	if (r < 0)
 		return r;
 	server->limiter = limiter_new(server->store);
-	server->quota = quota_new();
+	server->allowance = allowance_new();
 	server->webhooks = webhooks_new(server);
 	r = webhook_sender_new(server, &server->sender, err);
 	if (r == 0)
@@ -129,7 +129,7 @@ static void stop(struct parts *parts)
 	webhook_sender_free(server->sender);
 	webhooks_free(server->webhooks);
 	limiter_free(server->limiter);
-	quota_free(server->quota);
+	allowance_free(server->allowance);
 	store_free(server->store);
 	secret_box_free(server->secrets);
 	SSL_CTX_free(parts->tls);

@@ -13,7 +13,7 @@
 struct workers;
 struct indexer;
 struct limiter;
-struct quota;
+struct allowance;
 struct watch_stream_hub;
 struct secret_box;
 struct webhooks;
@@ -26,7 +26,7 @@ struct server {
 	struct store *store;
 	struct indexer *indexer;
 	struct limiter *limiter;
-	struct quota *quota;
+	struct allowance *allowance;
 	struct watch_stream_hub *watches;
 	struct secret_box *secrets;
 	struct webhooks *webhooks;

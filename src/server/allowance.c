@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server/quota.h"
+#include "server/allowance.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -8,19 +8,19 @@
 #include "util/map.h"
 #include "util/mem.h"
 
-struct quota {
+struct allowance {
 	pthread_mutex_t lock;
-	struct map *counts[2]; /* [quota_of], account to an int64_t */
+	struct map *counts[2]; /* [allowance_of], account to an int64_t */
 };
 
-struct quota *quota_new(void)
+struct allowance *allowance_new(void)
 {
-	struct quota *quota = new0(struct quota);
+	struct allowance *allowance = new0(struct allowance);
 
-	pthread_mutex_init(&quota->lock, NULL);
-	quota->counts[QUOTA_SANDBOXES] = map_new();
-	quota->counts[QUOTA_EXECS] = map_new();
-	return quota;
+	pthread_mutex_init(&allowance->lock, NULL);
+	allowance->counts[ALLOWANCE_SANDBOXES] = map_new();
+	allowance->counts[ALLOWANCE_EXECS] = map_new();
+	return allowance;
 }
 
 static void free_counts(struct map *counts)
@@ -34,14 +34,14 @@ static void free_counts(struct map *counts)
 	map_free(counts);
 }
 
-void quota_free(struct quota *quota)
+void allowance_free(struct allowance *allowance)
 {
-	if (!quota)
+	if (!allowance)
 		return;
-	free_counts(quota->counts[QUOTA_SANDBOXES]);
-	free_counts(quota->counts[QUOTA_EXECS]);
-	pthread_mutex_destroy(&quota->lock);
-	free(quota);
+	free_counts(allowance->counts[ALLOWANCE_SANDBOXES]);
+	free_counts(allowance->counts[ALLOWANCE_EXECS]);
+	pthread_mutex_destroy(&allowance->lock);
+	free(allowance);
 }
 
 static int take_account(const struct store_account *account, void *arg)
@@ -77,22 +77,23 @@ static int64_t count_sandboxes(struct call *call, struct err *err)
 }
 
 /* Takes one where there are fewer than max. */
-static bool take_one(struct quota *quota, enum quota_of what, const char *account, int64_t max)
+static bool take_one(
+	struct allowance *allowance, enum allowance_of what, const char *account, int64_t max)
 {
 	bool has_room;
 	void **slot;
 
-	pthread_mutex_lock(&quota->lock);
-	slot = map_slot(quota->counts[what], slice_of(account));
+	pthread_mutex_lock(&allowance->lock);
+	slot = map_slot(allowance->counts[what], slice_of(account));
 	if (!*slot)
 		*slot = new0(int64_t);
 	has_room = *(int64_t *)*slot < max;
 	*(int64_t *)*slot += has_room;
-	pthread_mutex_unlock(&quota->lock);
+	pthread_mutex_unlock(&allowance->lock);
 	return has_room;
 }
 
-int quota_take(struct call *call, enum quota_of what, struct err *err)
+int allowance_take(struct call *call, enum allowance_of what, struct err *err)
 {
 	struct store_account limits;
 	int64_t n = 0, max;
@@ -100,28 +101,29 @@ int quota_take(struct call *call, enum quota_of what, struct err *err)
 
 	if (r < 0)
 		return r;
-	max = what == QUOTA_EXECS ? limits.max_execs : limits.max_sandboxes;
-	if (max > 0 && what == QUOTA_SANDBOXES)
+	max = what == ALLOWANCE_EXECS ? limits.max_execs : limits.max_sandboxes;
+	if (max > 0 && what == ALLOWANCE_SANDBOXES)
 		n = count_sandboxes(call, err);
 	if (n < 0)
 		return (int)n;
-	if (take_one(call->server->quota, what, call->caller.account, max ? max - n : INT64_MAX))
+	if (take_one(
+		    call->server->allowance, what, call->caller.account, max ? max - n : INT64_MAX))
 		return 0;
 	return err_set(err, -EDQUOT,
-		what == QUOTA_EXECS
+		what == ALLOWANCE_EXECS
 			? "this account has its %lld commands under way: try again when "
 			  "one has ended"
 			: "this account has its %lld sandboxes: remove one first",
 		(long long)max);
 }
 
-void quota_give(struct quota *quota, enum quota_of what, const char *account)
+void allowance_give(struct allowance *allowance, enum allowance_of what, const char *account)
 {
 	int64_t *n;
 
-	pthread_mutex_lock(&quota->lock);
-	n = map_find(quota->counts[what], slice_of(account));
+	pthread_mutex_lock(&allowance->lock);
+	n = map_find(allowance->counts[what], slice_of(account));
 	if (n)
 		*n -= 1;
-	pthread_mutex_unlock(&quota->lock);
+	pthread_mutex_unlock(&allowance->lock);
 }
