@@ -47,6 +47,8 @@ struct entry { /* a sandbox whose log is followed */
 	size_t n_labels;
 	json_t *meta;
 	int64_t created_ms, ended_ms;
+	bool is_begun;     /* the store was asked for it */
+	bool is_known;     /* the store has it, in whatever state */
 	bool is_changed;   /* state is not in the store yet */
 	bool is_forgotten; /* by the store, for good */
 	bool is_queued;    /* a worker will look; the lock of the indexer is for it, too */
@@ -348,6 +350,38 @@ static void take_event(
 			.sandbox = entry->id, .json = keep(batch, line), .at_ms = ev->wall_ms};
 }
 
+static int take_known(const struct store_sandbox *sandbox, void *arg)
+{
+	struct entry *entry = arg;
+
+	entry->is_known = true;
+	if (strcmp(sandbox->state, "ended") != 0)
+		return 0;
+	memccpy(entry->state, sandbox->state, '\0', sizeof(entry->state));
+	entry->ended_ms = sandbox->ended_ms;
+	entry->is_changed = false;
+	return 0;
+}
+
+/* One that has ended, and is in the store as such, was read to its end: nothing but what comes yet is new. So a start costs
+ * what is alive, and not all there ever was. */
+static int begin(struct entry *entry, struct err *err)
+{
+	struct stat st;
+	int r;
+
+	if (entry->is_begun)
+		return 0;
+	r = store_sandbox_get(
+		entry->indexer->server->store, entry->account, entry->id, take_known, entry, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (strcmp(entry->state, "ended") == 0 && fstat(entry->lines.fd, &st) == 0)
+		entry->lines.offset = (uint64_t)st.st_size;
+	entry->is_begun = true;
+	return 0;
+}
+
 static int put_sandbox(struct entry *entry, struct err *err)
 {
 	const struct store_sandbox row = {.id = entry->id,
@@ -365,6 +399,7 @@ static int put_sandbox(struct entry *entry, struct err *err)
 		return r;
 	entry->is_forgotten |= entry->is_changed && r == 0;
 	entry->is_changed = false;
+	entry->is_known = true;
 	return 0;
 }
 
@@ -396,7 +431,7 @@ static int feed_webhooks(struct entry *entry, const struct batch *batch, struct 
 static int put_batch(struct entry *entry, struct batch *batch, struct err *err)
 {
 	struct store *store = entry->indexer->server->store;
-	int r = put_sandbox(entry, err);
+	int r = entry->is_known ? 0 : put_sandbox(entry, err);
 
 	if (r == 0 && batch->n_rows)
 		r = store_log_add(store, batch->rows, batch->n_rows, err);
@@ -406,6 +441,8 @@ static int put_batch(struct entry *entry, struct batch *batch, struct err *err)
 		r = store_metric_add(store, batch->metrics, batch->n_metrics, err);
 	if (r >= 0)
 		r = feed_webhooks(entry, batch, err);
+	if (r >= 0) /* behind its rows: an end says that all of them are there */
+		r = put_sandbox(entry, err);
 	batch_reset(batch);
 	return r < 0 ? r : 0;
 }
@@ -414,7 +451,7 @@ static int read_log(struct entry *entry, struct wanted *wanted, struct err *err)
 {
 	struct batch *batch = new0(struct batch);
 	struct slice line;
-	int n = 0, r = 0;
+	int n = 0, r = begin(entry, err);
 
 	while (r == 0 && (n = lines_next(&entry->lines, &line)) == 1) {
 		take_event(entry, batch, line, wanted);
@@ -567,7 +604,7 @@ static void on_inotify(evutil_socket_t fd, short what, void *ctx)
 	}
 }
 
-/* All there are: those that ended are read once, too, which the store finds out. */
+/* All there are; by those threads that keep nobody waiting. */
 static int look_at_all(struct indexer *indexer, const char *dir, struct err *err)
 {
 	DIR *d = opendir(dir);
@@ -577,7 +614,7 @@ static int look_at_all(struct indexer *indexer, const char *dir, struct err *err
 		return err_set(err, -errno, "open '%s': %m", dir);
 	while ((e = readdir(d)))
 		if (id_is_valid("sb", e->d_name))
-			look_at(indexer, e->d_name);
+			workers_add(indexer->server->slow, &look_new(indexer, e->d_name)->work);
 	closedir(d);
 	return 0;
 }
