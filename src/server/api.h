@@ -7,6 +7,7 @@
 #include "store/store.h"
 #include "util/id.h"
 
+int api_prometheus(struct call *call, struct err *err);
 int api_health(struct call *call, struct err *err);
 int api_openapi(struct call *call, struct err *err);
 

@@ -7,6 +7,8 @@
 
 #include "server/http_status.h"
 #include "server/once.h"
+#include "server/prometheus.h"
+#include "util/clock.h"
 #include "util/mem.h"
 
 #define JSON_TYPE    "application/json"
@@ -16,6 +18,8 @@ void call_free(struct call *call)
 {
 	if (!call)
 		return;
+	prometheus_end(call->server->prometheus, call->begun_ns ? call->route : NULL, call->status,
+		call->begun_ns ? clock_mono_ns() - call->begun_ns : 0);
 	for (size_t i = 0; i < CALL_PARAMS_MAX; i++)
 		free(call->params[i]);
 	for (size_t i = 0; i < call->n_query; i++) {

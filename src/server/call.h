@@ -56,6 +56,7 @@ struct call {
 	char *once_name;
 	char once_hash[DIGEST_HEX_SIZE];
 	int64_t once_started_ms;
+	int64_t begun_ns; /* of the request; 0: it was refused before it had a route */
 };
 
 void call_free(struct call *call);

@@ -8,7 +8,9 @@
 #include "server/auth.h"
 #include "server/http_status.h"
 #include "server/once.h"
+#include "server/prometheus.h"
 #include "server/route.h"
+#include "util/clock.h"
 #include "util/mem.h"
 #include "util/utf8.h"
 
@@ -233,6 +235,8 @@ static void on_request(void *ctx, struct exchange *exchange)
 				      : "the path or its parameters cannot be read");
 		return;
 	}
+	call->begun_ns = clock_mono_ns();
+	prometheus_begin(call->server->prometheus, call->route);
 	call->work = (struct work){.run = run_call, .done = call_done};
 	workers_add(call->route->is_slow ? call->server->slow : call->server->workers, &call->work);
 }

@@ -237,8 +237,8 @@ int launcher_ask_audit(struct call *call, const char *act, const char *object, c
 {
 	json_t *line = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s*, s:s*}", "account",
 		call->caller.account, "actor", call->caller.actor, "origin",
-		exchange_peer(call->exchange)->address, "act", act, "object", object, "sandbox",
-		sandbox, "detail", detail);
+		call->exchange ? exchange_peer(call->exchange)->address : "server", "act", act,
+		"object", object, "sandbox", sandbox, "detail", detail);
 	scoped_mem char *text = json_dumps(line, JSON_COMPACT);
 	scoped_str struct str body = {0};
 	struct jsonw j = jsonw_to(&body);

@@ -34,7 +34,8 @@ struct launcher_verb {
 int launcher_ask_verb(
 	struct call *call, const struct launcher_verb *verb, char **ret_output, struct err *err);
 
-/* Writes a line of the audit journal and its row in the store. sandbox, detail may be NULL. */
+/* Writes a line of the audit journal and its row in the store. sandbox, detail may be NULL. A call without an exchange is the
+ * server's own. */
 int launcher_ask_audit(struct call *call, const char *act, const char *object, const char *sandbox,
 	const char *detail, struct err *err);
 

@@ -10,6 +10,7 @@
 #define WH "/v1/webhooks/{webhook}"
 
 const struct route route_table[] = {
+	{"GET", "/metrics", RIGHT_OPERATOR, api_prometheus},
 	{"GET", "/health", RIGHT_ANYONE, api_health},
 	{"GET", "/v1/health", RIGHT_ANYONE, api_health},
 	{"GET", "/openapi.json", RIGHT_ANYONE, api_openapi},

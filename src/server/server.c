@@ -12,6 +12,8 @@
 #include "server/keep.h"
 #include "server/limiter.h"
 #include "server/listener.h"
+#include "server/prometheus.h"
+#include "server/retention.h"
 #include "server/secret_box.h"
 #include "server/watch_stream.h"
 #include "server/webhook_sender.h"
@@ -100,6 +102,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 		return r;
 	server->limiter = limiter_new(server->store);
 	server->allowance = allowance_new();
+	server->prometheus = prometheus_new();
 	server->webhooks = webhooks_new(server);
 	r = webhook_sender_new(server, &server->sender, err);
 	if (r == 0)
@@ -108,6 +111,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 		r = watch_stream_hub_new(server, &server->watches, err);
 	if (r < 0)
 		return r;
+	server->retention = retention_new(server);
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
 	event_add(parts->on_end, NULL);
@@ -122,12 +126,15 @@ static void stop(struct parts *parts)
 	for (size_t i = 0; i < parts->n_listeners; i++)
 		listener_free(parts->listeners[i]);
 	http_conn_free(parts->conns);
+	retention_stop(server->retention);
 	workers_free(server->slow);
 	workers_free(server->workers);
 	watch_stream_hub_free(server->watches);
 	indexer_free(server->indexer);
 	webhook_sender_free(server->sender);
 	webhooks_free(server->webhooks);
+	retention_free(server->retention);
+	prometheus_free(server->prometheus);
 	limiter_free(server->limiter);
 	allowance_free(server->allowance);
 	store_free(server->store);

@@ -17,6 +17,8 @@ struct allowance;
 struct watch_stream_hub;
 struct secret_box;
 struct webhooks;
+struct prometheus;
+struct retention;
 struct webhook_sender;
 
 struct server {
@@ -30,6 +32,8 @@ struct server {
 	struct watch_stream_hub *watches;
 	struct secret_box *secrets;
 	struct webhooks *webhooks;
+	struct prometheus *prometheus;
+	struct retention *retention;
 	struct webhook_sender *sender;
 	const char *state_dir;
 	const json_t *config; /* of --config */

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "server/prometheus.h"
 #include "server/webhook_try.h"
 #include "server/webhooks.h"
 #include "util/clock.h"
@@ -79,6 +80,9 @@ static void settle(
 	bool is_again = outcome == WEBHOOK_AGAIN && n > 0 && n <= sender->n_retries;
 	int64_t now = clock_wall_ms();
 
+	prometheus_try(sender->server->prometheus, outcome == WEBHOOK_SENT ? PROMETHEUS_SENT
+						   : is_again              ? PROMETHEUS_AGAIN
+									   : PROMETHEUS_FAILED);
 	if (outcome == WEBHOOK_SENT)
 		put(sender, one, "sent", now);
 	else if (is_again)

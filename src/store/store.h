@@ -116,6 +116,10 @@ int store_sandbox_list(struct store *store, const struct store_sandbox_query *qu
 int64_t store_sandbox_count(
 	struct store *store, const char *account, const char *state, struct err *err);
 
+/* How many there are in each state, of all accounts, and have not ended. */
+typedef int (*store_count_fn)(const char *state, int64_t n, void *arg);
+int store_sandbox_states(struct store *store, store_count_fn fn, void *arg, struct err *err);
+
 /* Those that ended before a time, oldest first: what retention may take. */
 int store_sandbox_ended(struct store *store, int64_t before_ms, int limit, store_sandbox_fn fn,
 	void *arg, struct err *err);
@@ -230,6 +234,9 @@ int store_delivery_again(struct store *store, const struct store_delivery *which
 /* Newest first, of the account and webhook of the one given, which is otherwise the last one told (n), or 0. */
 int store_delivery_page(struct store *store, const struct store_delivery *behind, int limit,
 	store_delivery_fn fn, void *arg, struct err *err);
+
+/* How many there are in each state, of all accounts. */
+int store_delivery_states(struct store *store, store_count_fn fn, void *arg, struct err *err);
 
 /* ---- things that are done once ---- */
 

@@ -172,7 +172,7 @@ class Storm:
 		assert Client(self.server, None).get('/health').status == 200
 
 
-MOVING = {'watchSandbox', 'getMetrics', 'getReport'} # tell of samples that come by themselves
+MOVING = {'watchSandbox', 'getMetrics', 'getServerMetrics', 'getReport'} # tell of samples that come by themselves
 
 
 def snapshot(admin, box):

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/retention.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/indexer.h"
+#include "server/keep.h"
+#include "server/launcher_ask.h"
+#include "server/workers.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+#define EVERY_S        300
+#define RECORDS_MAX    1000  /* in one go */
+#define TOMBSTONE_DAYS 400LL /* as long as the ledger is of use */
+
+struct retention {
+	struct work work; /* one at a time */
+	struct server *server;
+	struct event *timer;
+	atomic_bool is_ending;
+};
+
+/* ---- records ---- */
+
+struct old {
+	char id[ID_SIZE], account[64];
+};
+
+struct old_list {
+	struct old *items;
+	size_t n;
+};
+
+static int take_old(const struct store_sandbox *sandbox, void *arg)
+{
+	struct old_list *list = arg;
+	struct old *old = &list->items[list->n++];
+
+	snprintf(old->id, sizeof(old->id), "%s", sandbox->id);
+	snprintf(old->account, sizeof(old->account), "%s", sandbox->account);
+	return 0;
+}
+
+/* By the verb that a person would use, so that the ledger says what became of it. 0 also where it is gone already: another
+ * replica was first, or this one was killed behind it. */
+static int remove_record(struct call *as, const struct old *old, struct err *err)
+{
+	static const char *const options[] = {"--record", "--changes", NULL};
+	int r = launcher_ask_verb(as,
+		&(struct launcher_verb){
+			.verb = "rm", .sandbox = old->id, .options = options, .stdout_fd = -1},
+		NULL, err);
+
+	return r == -ENOENT ? 0 : r > 0 ? err_set(err, -EIO, "it could not be removed") : r;
+}
+
+static int forget(struct server *server, const struct old *old, struct err *err)
+{
+	struct call as = {.server = server, .caller = {.actor = "retention"}};
+	int r;
+
+	memcpy(as.caller.account, old->account, sizeof(as.caller.account));
+	r = remove_record(&as, old, err);
+	if (r < 0)
+		return r;
+	indexer_drop(server->indexer, old->id);
+	r = store_sandbox_forget(
+		server->store, old->account, old->id, "aged out", clock_wall_ms(), err);
+	if (r == -ENOENT)
+		return 0; /* another replica's, which says so in the audit log */
+	return r < 0 ? r
+	             : launcher_ask_audit(&as, "record.removed", old->id, old->id, "aged out", err);
+}
+
+static void forget_records(struct retention *retention, int64_t now_ms)
+{
+	struct server *server = retention->server;
+	struct old_list list = {.items = new0_n(struct old, RECORDS_MAX)};
+	struct err err = {0};
+	int r = store_sandbox_ended(server->store, now_ms - keep_ms(server->config, KEEP_RECORDS),
+		RECORDS_MAX, take_old, &list, &err);
+
+	if (r < 0)
+		log_warn("records that are too old stay for now: %s", err.msg);
+	for (size_t i = 0; i < list.n && !atomic_load(&retention->is_ending); i++)
+		if (forget(server, &list.items[i], &err) < 0)
+			log_warn("the record of %s, which is too old, stays for now: %s",
+				list.items[i].id, err.msg);
+	free(list.items);
+}
+
+/* ---- the store's own ---- */
+
+static void expire(struct retention *retention, int64_t now_ms)
+{
+	const json_t *config = retention->server->config;
+	const struct store_expiry expiry = {.now_ms = now_ms,
+		.audit_before_ms = now_ms - keep_ms(config, KEEP_AUDIT),
+		.metrics_before_ms = now_ms - keep_ms(config, KEEP_METRICS),
+		.deliveries_before_ms = now_ms - keep_ms(config, KEEP_DELIVERIES),
+		.tombstones_before_ms = now_ms - TOMBSTONE_DAYS * 24 * 3600 * 1000};
+	struct err err = {0};
+	int64_t n;
+
+	do
+		n = store_expire(retention->server->store, &expiry, &err);
+	while (n > 0 && !atomic_load(&retention->is_ending));
+	if (n < 0)
+		log_warn("rows that are too old stay for now: %s", err.msg);
+}
+
+static void run(struct work *work)
+{
+	struct retention *retention = (struct retention *)work;
+	int64_t now_ms = clock_wall_ms();
+
+	forget_records(retention, now_ms);
+	expire(retention, now_ms);
+}
+
+static void done(struct work *work)
+{
+	struct retention *retention = (struct retention *)work;
+	const struct timeval wait = {.tv_sec = EVERY_S};
+
+	if (!atomic_load(&retention->is_ending))
+		evtimer_add(retention->timer, &wait);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *ctx)
+{
+	struct retention *retention = ctx;
+
+	retention->work = (struct work){.run = run, .done = done};
+	workers_add(retention->server->slow, &retention->work);
+}
+
+struct retention *retention_new(struct server *server)
+{
+	struct retention *retention = new0(struct retention);
+	const struct timeval now = {0};
+
+	retention->server = server;
+	retention->timer = evtimer_new(server->base, on_timer, retention);
+	evtimer_add(retention->timer, &now);
+	return retention;
+}
+
+void retention_stop(struct retention *retention)
+{
+	if (!retention)
+		return;
+	atomic_store(&retention->is_ending, true);
+	(void)evtimer_del(retention->timer);
+}
+
+void retention_free(struct retention *retention)
+{
+	if (!retention)
+		return;
+	event_free(retention->timer);
+	free(retention);
+}
