@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,7 +30,8 @@
 #define SETTINGS_AT 3
 #define OFFICE_AT   4
 #define SOCKETS_AT  5
-#define OURS_FROM   64 /* ours lie above all of them */
+#define OURS_FROM   64    /* ours lie above all of them */
+#define FILES_MAX   65536 /* clients, and two descriptors for each sandbox that is followed */
 
 static const char *text_of(const json_t *settings, const char *key)
 {
@@ -166,8 +168,10 @@ static int drop_rights(const struct serve_process *serve)
 static _Noreturn void become(const struct serve_process *serve, const char *program, int settings,
 	int office, pid_t launcher)
 {
+	const struct rlimit files = {.rlim_cur = FILES_MAX, .rlim_max = FILES_MAX};
 	sigset_t none;
 
+	(void)setrlimit(RLIMIT_NOFILE, &files); /* fewer than it may want, where the host says so */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);

@@ -382,12 +382,12 @@ static int begin(struct entry *entry, struct err *err)
 	return 0;
 }
 
-static int put_sandbox(struct entry *entry, struct err *err)
+static int put_sandbox(struct entry *entry, const char *state, struct err *err)
 {
 	const struct store_sandbox row = {.id = entry->id,
 		.account = entry->account,
 		.name = entry->name,
-		.state = entry->state,
+		.state = state,
 		.place = "records",
 		.labels = entry->labels,
 		.n_labels = entry->n_labels,
@@ -398,7 +398,7 @@ static int put_sandbox(struct entry *entry, struct err *err)
 	if (r < 0)
 		return r;
 	entry->is_forgotten |= entry->is_changed && r == 0;
-	entry->is_changed = false;
+	entry->is_changed = entry->is_changed && strcmp(state, entry->state) != 0;
 	entry->is_known = true;
 	return 0;
 }
@@ -431,7 +431,7 @@ static int feed_webhooks(struct entry *entry, const struct batch *batch, struct 
 static int put_batch(struct entry *entry, struct batch *batch, struct err *err)
 {
 	struct store *store = entry->indexer->server->store;
-	int r = entry->is_known ? 0 : put_sandbox(entry, err);
+	int r = entry->is_known ? 0 : put_sandbox(entry, "creating", err);
 
 	if (r == 0 && batch->n_rows)
 		r = store_log_add(store, batch->rows, batch->n_rows, err);
@@ -442,7 +442,7 @@ static int put_batch(struct entry *entry, struct batch *batch, struct err *err)
 	if (r >= 0)
 		r = feed_webhooks(entry, batch, err);
 	if (r >= 0) /* behind its rows: an end says that all of them are there */
-		r = put_sandbox(entry, err);
+		r = put_sandbox(entry, entry->state, err);
 	batch_reset(batch);
 	return r < 0 ? r : 0;
 }

@@ -201,7 +201,16 @@ def postgres():
 		made.close()
 
 
-@pytest.fixture(scope='module', params=['sqlite', 'postgres'])
+def pytest_generate_tests(metafunc):
+	"""Each test of a server over both databases, but where its module says that the database has no part in it (STORES)."""
+	if 'server' in metafunc.fixturenames:
+		stores = ['sqlite', 'postgres']
+		if not os.environ.get('CLOCHE_TEST_STORES'):
+			stores = getattr(metafunc.module, 'STORES', stores)
+		metafunc.parametrize('server', stores, indirect=True, scope='module')
+
+
+@pytest.fixture(scope='module')
 def server(request, state, run_dir):
 	"""A control plane with a state of its own, over each of the two databases; CONFIG of the module is its --config."""
 	database = request.getfixturevalue('postgres').database() if request.param == 'postgres' else None

@@ -23,6 +23,8 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 EVERYBODY = {'anyone': {'nobody', 'auditor', 'member', 'admin', 'operator'}, 'read': {'auditor', 'member', 'admin', 'operator'},
 	'work': {'member', 'admin', 'operator'}, 'admin': {'admin', 'operator'}, 'operator': {'operator'}}
 
+STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
+
 
 def at(box, rest=''):
 	return f'/v1/sandboxes/{box}{rest}'

@@ -15,6 +15,8 @@ from harness import wait_for
 
 RACE_ROUNDS = 50
 
+STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
+
 
 @pytest.fixture(scope='module')
 def module_box(server):

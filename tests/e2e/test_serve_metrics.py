@@ -6,6 +6,8 @@ import socket
 
 from harness import wait_for
 
+STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
+
 
 def scrape(admin):
 	got = admin.get('/metrics')

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
+
 
 def at(box, rest=''):
 	return f'/v1/sandboxes/{box}{rest}'
