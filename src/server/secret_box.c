@@ -150,6 +150,9 @@ int secret_box_unseal(const struct secret_box *box, struct slice label, struct s
 					 (unsigned char *)out->p + out->len);
 	}
 	EVP_CIPHER_CTX_free(ctx);
+	if (!is_done &&
+		out->p) /* what was not authentic is nobody's to read, nor are bytes that nobody wrote */
+		explicit_bzero(out->p + out->len, out->cap - out->len);
 	if (!is_done)
 		return err_set(err, -EUCLEAN,
 			"it was stored with another key (secrets.key): store it again");
