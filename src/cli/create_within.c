@@ -38,8 +38,21 @@ static int check_folders(const struct spec *spec, const json_t *roots, struct er
 	return 0;
 }
 
+/* An image of this computer is a path too: with ".." in it a prefix says nothing of where it is. */
+static bool climbs(const char *image)
+{
+	for (const char *part = image; part; part = strchr(part, '/')) {
+		part += *part == '/';
+		if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0))
+			return true;
+	}
+	return false;
+}
+
 static int check_image(const struct spec *spec, const json_t *images, struct err *err)
 {
+	if (spec->image && climbs(spec->image))
+		return err_set(err, -EPERM, "image '%s': name it without '..'", spec->image);
 	for (size_t i = 0; spec->image && i < json_array_size(images); i++) {
 		const char *prefix = json_string_value(json_array_get(images, i));
 
