@@ -15,7 +15,6 @@
 int changes_rw_open(const char *host)
 {
 	struct stat st;
-	int fd;
 
 	if (lstat(host, &st) < 0)
 		return -errno;
@@ -23,8 +22,7 @@ int changes_rw_open(const char *host)
 		return lower_open(host);
 	if (!S_ISREG(st.st_mode))
 		return -EBADF;
-	fd = open(host, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return path_open_judged(host, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
 static bool is_by_host(const struct changes_rw_options *o, const struct changes *changes,

@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "util/id.h"
 #include "util/map.h"
 #include "util/mem.h"
+#include "util/path.h"
 
 #define TEMPORARY   ".cloche-"
 #define ACCESS_LIST "system.posix_acl_access"
@@ -42,19 +41,10 @@ struct act {
 	const char *name, *temporary;
 };
 
-static int open_without_links(const char *path)
-{
-	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
 int host_folder_open(
 	const char *path, uid_t uid, gid_t gid, struct host_folder **ret_folder, struct err *err)
 {
-	int fd = open_without_links(path);
+	int fd = path_open_judged(path, O_RDONLY | O_DIRECTORY);
 	char id[ID_SIZE];
 
 	if (fd < 0)

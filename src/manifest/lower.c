@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdbool.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
@@ -81,12 +80,10 @@ static int clone_mount(int fd)
 
 int lower_open(const char *path)
 {
-	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
-	scoped_fd int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	scoped_fd int fd = path_open_judged(path, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* Letting go of a copy costs milliseconds (the kernel waits for its readers): only where it is needed. */
 	return has_mounts(path) ? clone_mount(fd) : take_fd(&fd);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "util/mem.h"
+#include "util/path.h"
 #include "util/scoped.h"
 #include "util/str.h"
 
@@ -155,9 +156,9 @@ void hide_find(const char *folder, const struct spec_words *patterns, struct hid
 	*ret_list = (struct hide_list){0};
 	if (patterns->n == 0)
 		return;
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = path_open_judged(folder, O_RDONLY | O_DIRECTORY);
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		ret_list->is_cut = errno != ENOTDIR && errno != ENOENT;
+		ret_list->is_cut = fd != -ENOTDIR && fd != -ENOENT;
 		scoped_close(&fd);
 		return;
 	}

@@ -3,13 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "util/path.h"
 #include "util/scoped.h"
 
 #define REASON_MAX        256
@@ -17,16 +16,15 @@
 
 int kmount_clone(const char *path, uint64_t attrs, int userns_fd, struct err *err)
 {
-	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
-	scoped_fd int at = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)), fd = -1;
+	scoped_fd int at = path_open_judged(path, O_PATH), fd = -1;
 	struct mount_attr attr = {.attr_set = attrs};
 	int r;
 
-	if (at < 0 && errno == ELOOP)
+	if (at == -ELOOP)
 		return err_set(
 			err, -ELOOP, "'%s' is not what it was: a link is in its way now", path);
 	if (at < 0)
-		return err_set(err, -errno, "open '%s': %m", path);
+		return err_set(err, at, "open '%s': %m", path);
 	fd = open_tree(at, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0)
 		return err_set(err, -errno, "copy the mount of '%s': %m", path);

@@ -21,5 +21,8 @@ int path_make_all(const char *path, mode_t mode);
 int path_remove_all(int dirfd, const char *name);
 /* openat2 beneath dirfd: no link leads out, none is magic. A descriptor or a negative errno. */
 int path_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+/* Opens a path that had no link when it was judged: -ELOOP where one has come into its way since, anywhere in it.
+ * Close-on-exec. */
+int path_open_judged(const char *path, int flags);
 
 #endif

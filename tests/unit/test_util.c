@@ -121,6 +121,31 @@ static void make_deep(int fd, int depth)
 	close(fd);
 }
 
+/* What was judged by its path is the same when it is opened, or it is not opened. */
+static void test_open_judged(void **state)
+{
+	char dir[] = "/tmp/cloche-util.XXXXXX", path[64], moved[64], file[80];
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/a", dir);
+	(void)snprintf(moved, sizeof(moved), "%s/b", dir);
+	(void)snprintf(file, sizeof(file), "%s/f", path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	fd = open(file, O_CREAT | O_WRONLY, 0600);
+	assert_int_equal(close(fd), 0);
+	fd = path_open_judged(file, O_RDONLY);
+	assert_true(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(rename(path, moved), 0);
+	assert_int_equal(path_open_judged(path, O_RDONLY | O_DIRECTORY), -ENOENT);
+	assert_int_equal(symlink("b", path), 0);
+	assert_int_equal(path_open_judged(path, O_RDONLY | O_DIRECTORY), -ELOOP);
+	assert_int_equal(path_open_judged(file, O_RDONLY), -ELOOP);
+	assert_int_equal(path_open_judged("/proc/self/fd/0", O_PATH), -ELOOP);
+	assert_int_equal(path_remove_all(AT_FDCWD, dir), 0);
+}
+
 static void test_remove_deep(void **state)
 {
 	char path[] = "/tmp/cloche-test-XXXXXX";
@@ -289,6 +314,7 @@ int main(void)
 		cmocka_unit_test(test_aside),
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_path),
+		cmocka_unit_test(test_open_judged),
 		cmocka_unit_test(test_remove_deep),
 		cmocka_unit_test(test_remove_all_but),
 		cmocka_unit_test(test_remove_without_stdin),
