@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "files/name_pattern.h"
 #include "files/ops.h"
 #include "files/outcome.h"
 #include "files/target.h"
@@ -16,6 +15,7 @@
 #include "util/clock.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
+#include "util/name_pattern.h"
 #include "util/scoped.h"
 
 #define NAMES_MAX  200000

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "files/name_pattern.h"
+#include "util/name_pattern.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

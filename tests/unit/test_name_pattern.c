@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "files/name_pattern.h"
+#include "util/name_pattern.h"
 
 static const struct {
 	const char *pattern, *path;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both levels, characters in a name and names in a path, by the same rule: on a mismatch the last star takes one more. A
  * star before the last need not be looked at again, since what it could take the last can take as well. */
-#include "files/name_pattern.h"
+#include "util/name_pattern.h"
 
 static struct slice cut(struct slice from, size_t n)
 {

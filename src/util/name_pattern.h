@@ -2,8 +2,8 @@
 /* Patterns of paths: '*', '?' and [...] within a name, a name '**' for any number of folders, '\' before a character that
  * means itself. Bytes, not characters; names that begin with a dot are names like others. Pure; time is at most the product
  * of both lengths. */
-#ifndef FILES_NAME_PATTERN_H
-#define FILES_NAME_PATTERN_H
+#ifndef UTIL_NAME_PATTERN_H
+#define UTIL_NAME_PATTERN_H
 
 #include <stdbool.h>
 
