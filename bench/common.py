@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the measures share: a state of their own, workloads, interleaving, percentiles."""
+import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -9,6 +11,7 @@ import tempfile
 import time
 
 from harness import PYTHON, Cloche, unmount_run_dir
+from serving import Server
 
 # Each is run by a shell, in an empty writable folder, and takes some tenths of a second.
 WORKLOADS = {
@@ -59,6 +62,14 @@ def ratio(a, b):
 	return round(a / b, 3)
 
 
+def pss_kb(pid):
+	"""What a process holds, shared pages by their share."""
+	for line in pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text().splitlines():
+		if line.startswith('Pss:'):
+			return int(line.split()[1])
+	return 0
+
+
 def interleave(rounds, **sides):
 	"""Calls each side once a round, the order turned round every time; returns side -> list of results."""
 	results = {name: [] for name in sides}
@@ -105,17 +116,27 @@ class Bench:
 
 	def __enter__(self):
 		self.folder = pathlib.Path(tempfile.mkdtemp(prefix='cloche-bench-', dir='/var/tmp'))
+		self.folder.chmod(0o711) # a control plane's half without rights has its database below it
 		(self.folder / 'project').mkdir()
 		self.cloche = Cloche(self.folder / 'state', self.folder / 'run', self.folder / 'project')
 		self.sandboxes = []
 		return self
 
 	def __exit__(self, *error):
-		for box in self.sandboxes:
-			self.cloche.call('rm', box.id)
+		self.remove_all()
 		self.cloche.call('gc')
 		unmount_run_dir(self.folder / 'run')
 		shutil.rmtree(self.folder, ignore_errors=True)
+
+	@contextlib.contextmanager
+	def server(self, **how):
+		"""A control plane whose admin is not held back; its sandboxes stay."""
+		server = Server(self.cloche, **how)
+		server.admin = server.client(rate_limit=100000)
+		try:
+			yield server
+		finally:
+			server.stop()
 
 	def sandbox(self, *options):
 		box = self.cloche.create(*options)
@@ -126,6 +147,14 @@ class Bench:
 		self.sandboxes.remove(box)
 		done = box.remove()
 		assert done.code == 0, done
+
+	def remove_all(self):
+		"""Every sandbox there is, eight at a time."""
+		folder = self.cloche.state / 'sandboxes'
+		ids = [box.name for box in folder.iterdir()] if folder.is_dir() else []
+		with concurrent.futures.ThreadPoolExecutor(8) as pool:
+			list(pool.map(lambda one: self.cloche.call('rm', one), ids))
+		self.sandboxes = []
 
 	def warm(self):
 		"""Everything that happens once for the host has happened."""

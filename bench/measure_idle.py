@@ -3,14 +3,9 @@
 import pathlib
 import time
 
+from common import pss_kb
+
 COUNT = 40
-
-
-def pss_kb(pid):
-	for line in pathlib.Path(f'/proc/{pid}/smaps_rollup').read_text().splitlines():
-		if line.startswith('Pss:'):
-			return int(line.split()[1])
-	return 0
 
 
 def kernel_kb():

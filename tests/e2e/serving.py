@@ -222,11 +222,11 @@ class Server:
 		children = pathlib.Path(f'/proc/{self.process.pid}/task/{self.process.pid}/children').read_text().split()
 		return next(int(pid) for pid in children if pathlib.Path(f'/proc/{pid}/comm').read_text().strip() == 'cloche-serve')
 
-	def client(self, role='admin', account=None):
+	def client(self, role='admin', account=None, **more):
 		if account:
 			made = self.admin.post('/v1/accounts', {'id': account})
 			assert made.status in (201, 409), made
-		made = self.admin.post('/v1/api-keys', {'role': role, 'name': 'test', **({'account': account} if account else {})})
+		made = self.admin.post('/v1/api-keys', {'role': role, 'name': 'test', **({'account': account} if account else {}), **more})
 		assert made.status == 201, made
 		return Client(self, made.json['key'])
 
