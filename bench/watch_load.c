@@ -133,18 +133,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: watch_load PORT KEY SANDBOX WATCHERS EVENTS\n");
 		return 2;
 	}
-	load.n_watchers = atoi(argv[4]);
-	load.n_events = atoi(argv[5]);
+	load.n_watchers = (int)strtol(argv[4], NULL, 10);
+	load.n_events = (int)strtol(argv[5], NULL, 10);
 	load.delay_ms = calloc((size_t)load.n_watchers * (size_t)load.n_events, sizeof(double));
 	for (int i = 0; i < load.n_watchers; i++) {
 		struct watcher *w = calloc(1, sizeof(*w));
 		struct epoll_event ev = {.events = EPOLLIN, .data.ptr = w};
 
-		w->fd = connect_to(atoi(argv[1]), argv[2], argv[3]);
+		w->fd = connect_to((int)strtol(argv[1], NULL, 10), argv[2], argv[3]);
 		epoll_ctl(epoll, EPOLL_CTL_ADD, w->fd, &ev);
 	}
-	while (load.n_done < load.n_watchers &&
-		(n = epoll_wait(epoll, events, 256, QUIET_MS)) > 0)
+	while (load.n_done < load.n_watchers && (n = epoll_wait(epoll, events, 256, QUIET_MS)) > 0)
 		for (int i = 0; i < n; i++) {
 			struct watcher *w = events[i].data.ptr;
 			ssize_t got = recv(w->fd, bytes, sizeof(bytes), 0);
