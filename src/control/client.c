@@ -17,6 +17,7 @@
 
 struct client {
 	int sock;
+	int *want_fd; /* a descriptor that comes goes here; NULL: none is waited for */
 	struct str in;
 	size_t taken; /* bytes of in that were given out by the last call */
 };
@@ -138,6 +139,23 @@ static int take_one(struct client *client, struct wire_frame *ret_frame)
 	return n < 0 ? (int)n : n > 0;
 }
 
+/* As recv(). */
+static ssize_t receive_fd(struct client *client)
+{
+	size_t n_fds = 0;
+	int fd = -1;
+	ssize_t n =
+		fdio_recv(client->sock, client->in.p + client->in.len, READ_STEP, &fd, 1, &n_fds);
+
+	if (n_fds == 1)
+		scoped_close(client->want_fd);
+	if (n_fds == 1)
+		*client->want_fd = fd;
+	if (n < 0)
+		errno = (int)-n;
+	return n < 0 ? -1 : n;
+}
+
 static int receive(struct client *client, struct wire_frame *ret_frame, int flags)
 {
 	drop_taken(client);
@@ -148,7 +166,9 @@ static int receive(struct client *client, struct wire_frame *ret_frame, int flag
 		if (r != 0)
 			return r;
 		str_reserve(&client->in, READ_STEP);
-		n = recv(client->sock, client->in.p + client->in.len, READ_STEP, flags);
+		n = client->want_fd
+		            ? receive_fd(client)
+		            : recv(client->sock, client->in.p + client->in.len, READ_STEP, flags);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -233,5 +253,21 @@ int client_ask(struct client *client, const char *request, struct slice body, js
 	if (r == 0 && ret_answer)
 		*ret_answer = json_incref(answer);
 	json_decref(answer);
+	return r;
+}
+
+int client_ask_fd(
+	struct client *client, const char *request, struct slice body, int *ret_fd, struct err *err)
+{
+	scoped_fd int fd = -1;
+	int r;
+
+	client->want_fd = &fd;
+	r = client_ask(client, request, body, NULL, err);
+	client->want_fd = NULL;
+	if (r == 0 && fd < 0)
+		r = err_set(err, -EBADMSG, "the supervisor handed nothing over");
+	if (r == 0)
+		*ret_fd = take_fd(&fd);
 	return r;
 }

@@ -30,6 +30,9 @@ int client_poll(struct client *client, struct wire_frame *ret_frame);
  * body: the members behind "request", a JSON object or empty. *ret_answer (may be NULL) is the caller's. */
 int client_ask(struct client *client, const char *request, struct slice body, json_t **ret_answer,
 	struct err *err);
+/* The same where a descriptor comes with the answer: *ret_fd, the caller's. -EBADMSG where none did. On a new connection. */
+int client_ask_fd(struct client *client, const char *request, struct slice body, int *ret_fd,
+	struct err *err);
 /* Reads an answer: 0, or its errno and sentence. */
 int client_check(const json_t *answer, struct err *err);
 /* {"request":name,...body} as text. */

@@ -24,6 +24,7 @@
 #include "gateway/tls_client.h"
 #include "gateway/traffic.h"
 #include "gateway/udp_flow.h"
+#include "gateway/visitors.h"
 #include "proto/gateway_wire.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -231,6 +232,8 @@ static int start(struct gateway *gw, struct err *err)
 	if (r == 0)
 		r = published_open(gw, &gw->published, err);
 	if (r == 0)
+		r = visitors_open(gw, &gw->visitors, err);
+	if (r == 0)
 		r = poller_add_level(
 			gw->poller, &gw->control_io, GATEWAY_FD_CONTROL, on_control, gw);
 	return r < 0 ? err_wrap(err, r, "gateway: start") : 0;
@@ -238,6 +241,7 @@ static int start(struct gateway *gw, struct err *err)
 
 static void stop(struct gateway *gw)
 {
+	visitors_free(gw->visitors);
 	published_free(gw->published);
 	udp_flows_free(gw->udp);
 	dns_proxy_free(gw->dns);

@@ -49,6 +49,7 @@ struct gateway {
 	struct udp_flows *udp;
 	struct owners *owners;
 	struct published *published;
+	struct visitors *visitors;
 	struct asks *asks;
 	int64_t last_flow;             /* number of the newest */
 	struct secrets *secrets;       /* as they were at the start; NULL: none */

@@ -20,7 +20,6 @@
 #include "util/mem.h"
 
 #define ACCEPTS_TURN 64 /* others have their turn */
-#define PEER_SIZE    (FLOW_ADDRESS_SIZE + 8)
 
 enum side { OUTSIDE, INSIDE, N_SIDES };
 
@@ -28,11 +27,12 @@ struct visit {
 	struct published *all;
 	struct visit *next, **at;
 	struct flow_head head; /* address, port: inside */
-	char from[PEER_SIZE];
+	char from[GATEWAY_FROM_SIZE];
 	struct poller_io io[N_SIDES];
 	struct relay relay[N_SIDES]; /* by where the bytes come from */
 	int64_t since_ns;
 	bool is_connected;
+	bool is_guest; /* came by published_visit() */
 };
 
 struct listener {
@@ -64,6 +64,12 @@ static void tell_accept(struct visit *visit, int result)
 	if (result < 0)
 		event_set(&ev, result, -result);
 	channel_event(visit->all->gw->channel, 0, &ev);
+	if (visit->is_guest) {
+		unsigned char answer = (unsigned char)-result;
+
+		/* The first byte that goes there: it fits, and who has gone needs none. */
+		(void)send(visit->io[OUTSIDE].fd, &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	}
 }
 
 static void tell_flow(struct visit *visit, int result)
@@ -129,15 +135,26 @@ static int failure(struct visit *visit, enum side side)
 	struct poller_io *io = &visit->io[side];
 	int error = 0;
 	socklen_t len = sizeof(error);
+	ssize_t n;
 	char byte;
 
 	if (!(io->ready & POLLER_ERROR))
 		return 0;
-	if (side == INSIDE && recv(io->fd, &byte, 1, MSG_PEEK) > 0) {
+	n = side == INSIDE ? recv(io->fd, &byte, 1, MSG_PEEK) : 0;
+	if (n > 0) {
 		io->ready |= POLLER_READ;
 		return 0;
 	}
+	if (n < 0 && errno != EAGAIN)
+		return -errno; /* which is told once: SO_ERROR has forgotten it */
 	return getsockopt(io->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 ? 0 : -error;
+}
+
+/* Of a pair of Unix sockets it is known that the other side is closed, and not only shut: nothing more is wanted. */
+static bool has_left(const struct visit *visit)
+{
+	return visit->is_guest && visit->relay[OUTSIDE].is_shut &&
+	       visit->io[OUTSIDE].ready & POLLER_ERROR;
 }
 
 static void go_on(struct visit *visit)
@@ -150,7 +167,7 @@ static void go_on(struct visit *visit)
 		out = pass(visit, INSIDE);
 	if (in < 0 || out < 0)
 		visit_end(visit, in < 0 ? in : out);
-	else if (visit->relay[OUTSIDE].is_shut && visit->relay[INSIDE].is_shut)
+	else if (has_left(visit) || (visit->relay[OUTSIDE].is_shut && visit->relay[INSIDE].is_shut))
 		visit_end(visit, 0);
 	else if (in || out)
 		poller_again(visit->all->gw->poller, &visit->io[OUTSIDE]);
@@ -229,7 +246,7 @@ static void on_ready(void *ctx)
 
 /* ---- accepting ---- */
 
-static void format_peer(const struct sockaddr_storage *peer, char out[PEER_SIZE])
+static void format_peer(const struct sockaddr_storage *peer, char out[GATEWAY_FROM_SIZE])
 {
 	char text[FLOW_ADDRESS_SIZE];
 	uint8_t address[16];
@@ -237,18 +254,15 @@ static void format_peer(const struct sockaddr_storage *peer, char out[PEER_SIZE]
 
 	flow_from_sockaddr(peer, address, &port);
 	flow_address_text(address, text);
-	(void)snprintf(out, PEER_SIZE, peer->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", text,
-		port); /* fits */
+	(void)snprintf(out, GATEWAY_FROM_SIZE, peer->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u",
+		text, port); /* fits */
 }
 
-static void visit_open(struct published *all, int fd, const struct sockaddr_storage *peer,
-	uint16_t port, bool is_full)
+static struct visit *visit_new(struct published *all, const char *from, uint16_t port)
 {
-	const char *why = is_full ? limits_no_room(all->gw->limits) : NULL;
-	struct gateway *gw = all->gw;
 	const struct netcatch_owner nobody = {0};
+	struct gateway *gw = all->gw;
 	struct visit *visit = new0(struct visit);
-	int one = 1, r;
 
 	*visit = (struct visit){.all = all, .next = all->first, .at = &all->first};
 	if (visit->next)
@@ -258,18 +272,22 @@ static void visit_open(struct published *all, int fd, const struct sockaddr_stor
 	visit->since_ns = poller_now_ns(gw->poller);
 	flow_head_init(&visit->head, "tcp", loopback[0], port, NULL, &nobody);
 	visit->head.flow = gateway_flow_number(gw);
-	format_peer(peer, visit->from);
-	r = is_full ? -EMFILE : limits_check(gw->limits, &why);
+	(void)snprintf(visit->from, sizeof(visit->from), "%s", from); /* of that size */
 	gw->n_flows++;
+	return visit;
+}
+
+/* r: 0, or why it must not be. Takes fd over. */
+static void visit_open(struct visit *visit, int fd, int r)
+{
+	struct gateway *gw = visit->all->gw;
+	int one = 1, added = poller_add(gw->poller, &visit->io[OUTSIDE], fd, on_ready, visit);
+
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* speed only */
-	if (r == 0)
-		r = poller_add(gw->poller, &visit->io[OUTSIDE], fd, on_ready, visit);
-	if (r < 0)
+	if (added < 0)
 		flow_close(fd, true);
-	else
-		r = connect_inside(visit);
-	if (is_full)
-		limits_closed(gw->limits);
+	if (r == 0)
+		r = added < 0 ? added : connect_inside(visit);
 	if (r < 0) {
 		tell_accept(visit, r);
 		visit_end(visit, r);
@@ -280,13 +298,34 @@ static bool accept_one(struct listener *listener)
 {
 	struct gateway *gw = listener->all->gw;
 	struct sockaddr_storage peer = {0};
+	char from[GATEWAY_FROM_SIZE];
+	const char *why;
 	bool is_full;
 	int fd = limits_accept(gw->limits, listener->io.fd, &peer, &is_full);
 
 	if (fd < 0)
 		return fd == -ECONNABORTED;
-	visit_open(listener->all, fd, &peer, listener->port, is_full);
+	format_peer(&peer, from);
+	if (is_full)
+		(void)limits_no_room(gw->limits);
+	visit_open(visit_new(listener->all, from, listener->port), fd,
+		is_full ? -EMFILE : limits_check(gw->limits, &why));
+	if (is_full)
+		limits_closed(gw->limits);
 	return true;
+}
+
+void published_visit(struct published *all, int fd, const struct gateway_visit *asked)
+{
+	struct visit *visit;
+	const char *why;
+	int r = limits_check(all->gw->limits, &why);
+
+	visit = visit_new(all, asked->from, asked->port);
+	visit->is_guest = true;
+	/* The other end is copied from: a pipe between would save nothing. */
+	visit->relay[OUTSIDE].no_pipe = visit->relay[INSIDE].no_pipe = true;
+	visit_open(visit, fd, r);
 }
 
 static void on_listener(void *ctx)

@@ -33,9 +33,19 @@ enum gateway_fd {
 	GATEWAY_FD_NETNS = 17,  /* the sandbox's network namespace */
 	GATEWAY_FD_COPIES = 18, /* where rules catch: SYNs, and there are no maps and no ring */
 	GATEWAY_FD_FINDER = 19, /* SOCK_SEQPACKET: a netcatch_key goes, a netcatch_found comes */
+	GATEWAY_FD_VISITS = 20, /* SOCK_SEQPACKET: a gateway_visit comes, with a descriptor */
 	GATEWAY_FD_PUBLISHED =
-		20, /* the first of the listeners of published ports, in the spec's order */
+		21, /* the first of the listeners of published ports, in the spec's order */
 	GATEWAY_FD_END = GATEWAY_FD_PUBLISHED + GATEWAY_PUBLISHED_MAX,
+};
+
+/* Somebody outside wants to talk to a port inside, over the descriptor that comes with it: one end of a pair of Unix stream
+ * sockets, so that whoever has the other end has nothing of the sandbox's network. The gateway first writes one byte to
+ * it, 0 or the errno for which the port was not reached, and then passes bytes both ways. */
+#define GATEWAY_FROM_SIZE 64
+struct gateway_visit {
+	uint16_t port;
+	char from[GATEWAY_FROM_SIZE]; /* who it is, as net.accept says it: "192.0.2.1:40000" */
 };
 
 #define GATEWAY_WIRE_HEAD 8

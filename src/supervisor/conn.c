@@ -191,6 +191,26 @@ void conn_answer_ok(struct conn *conn, struct slice members)
 	conn_send(conn, WIRE_JSON, str_slice(&out));
 }
 
+int conn_answer_fd(struct conn *conn, int fd, struct err *err)
+{
+	struct pollfd p = {.fd = conn->sock, .events = POLLOUT};
+	scoped_fd int own = fd;
+	scoped_str struct str out = {0};
+	ssize_t n;
+
+	if (conn->is_freed || conn->is_gone)
+		return 0;
+	if (conn_queued(conn) > 0 || poll(&p, 1, 0) != 1) /* sending would wait, and so would all */
+		return err_set(err, -EBUSY, "take what was answered before you ask for this");
+	wire_add(&out, WIRE_JSON, slice_of("{\"ok\":true}"));
+	n = fdio_send(conn->sock, out.p, out.len, &own, 1);
+	if (n < 0)
+		return err_set(err, (int)n, "hand over a descriptor: %m");
+	str_add(&conn->out, out.p + n, out.len - (size_t)n); /* none: it is short */
+	update(conn);
+	return 0;
+}
+
 void conn_answer_error(struct conn *conn, int r, const struct err *err)
 {
 	scoped_str struct str out = {0};

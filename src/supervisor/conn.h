@@ -25,6 +25,8 @@ void conn_send(struct conn *conn, enum wire_type type, struct slice payload);
 void conn_answer_ok(struct conn *conn,
 	struct slice members); /* {"ok":true, members...}; a JSON object or empty */
 void conn_answer_error(struct conn *conn, int r, const struct err *err);
+/* {"ok":true} with a descriptor, which is taken over. -EBUSY where other answers wait: it rides with a first byte. */
+int conn_answer_fd(struct conn *conn, int fd, struct err *err);
 /* More than CONN_HIGH bytes wait for a slow client: stop making more until on_drained, which comes for certain then,
  * whoever sends what waits. */
 #define CONN_HIGH (1u << 20)

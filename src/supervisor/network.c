@@ -14,6 +14,7 @@
 #include "supervisor/network_events.h"
 #include "supervisor/network_rules.h"
 #include "supervisor/owner_finder.h"
+#include "supervisor/visit.h"
 #include "util/clock.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -40,7 +41,7 @@ struct network {
 	struct exec_names *names;
 	struct network_asks *asks;
 	struct loop_io *ios[N_WATCHED]; /* NULL: a gateway looks at them, or nobody for now */
-	struct loop_io *published[GATEWAY_PUBLISHED_MAX]; /* likewise */
+	struct loop_io *published[GATEWAY_PUBLISHED_MAX], *visits; /* likewise */
 	struct loop_timer *retry;
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
@@ -73,6 +74,8 @@ static void watch(struct supervisor *sup)
 	for (size_t i = 0; i < sup->n_published; i++)
 		network->published[i] =
 			loop_io_new(sup->loop, sup->published[i], LOOP_READ, on_first_use, sup);
+	network->visits =
+		loop_io_new(sup->loop, visit_gateway_fd(sup), LOOP_READ, on_first_use, sup);
 }
 
 static void look_away(struct network *network)
@@ -81,6 +84,7 @@ static void look_away(struct network *network)
 		loop_io_free(take(&network->ios[i]));
 	for (size_t i = 0; i < GATEWAY_PUBLISHED_MAX; i++)
 		loop_io_free(take(&network->published[i]));
+	loop_io_free(take(&network->visits));
 }
 
 static bool is_used(const struct network *network)
@@ -198,6 +202,7 @@ static int open_gateway(struct supervisor *sup, struct err *err)
 	config.fds[GATEWAY_FD_NETNS] = sandbox_netns_fd(sup->sandbox);
 	for (size_t i = 0; i < sizeof(handed) / sizeof(handed[0]); i++)
 		config.fds[handed[i].at] = netcatch_fd(sup->network->netcatch, handed[i].part);
+	config.fds[GATEWAY_FD_VISITS] = visit_gateway_fd(sup);
 	for (size_t i = 0; i < GATEWAY_PUBLISHED_MAX; i++)
 		config.fds[GATEWAY_FD_PUBLISHED + i] =
 			i < sup->n_published ? sup->published[i] : -1;
@@ -278,7 +283,7 @@ void network_open(struct supervisor *sup)
 
 	if (!network || network->is_open)
 		return;
-	if (netcatch_wait(network->netcatch, &err) < 0) {
+	if (netcatch_wait(network->netcatch, &err) < 0 || visit_open(sup, &err) < 0) {
 		say_blind(sup, "the network is off", err.msg);
 		network_free(sup);
 		return;
@@ -406,6 +411,7 @@ void network_free(struct supervisor *sup)
 	gateway_process_free(network->gateway);
 	owner_finder_free(network->finder);
 	loop_timer_free(network->retry);
+	visit_close(sup);
 	netcatch_free(network->netcatch);
 	exec_names_free(network->names);
 	network_asks_free(network->asks);

@@ -11,6 +11,7 @@
 #include "supervisor/network.h"
 #include "supervisor/network_rules.h"
 #include "supervisor/running.h"
+#include "supervisor/visit.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
 
@@ -277,6 +278,11 @@ static int on_asks(struct request *req, struct err *err)
 	return 0;
 }
 
+static int on_visit(struct request *req, struct err *err)
+{
+	return visit_request(req->sup, req->conn, req->body, err);
+}
+
 /* The sandbox outlives whoever started it. */
 static int on_keep(struct request *req, struct err *err)
 {
@@ -307,6 +313,7 @@ static const struct {
 	{"asks", on_asks, false},
 	{"decide", on_decide, false},
 	{"narrow", on_narrow, true},
+	{"visit", on_visit, false},
 };
 
 static int dispatch(struct request *req, struct err *err)

@@ -476,6 +476,7 @@ static void init(struct supervisor *sup, const struct supervisor_config *config)
 		.run_dir = config->run_dir,
 		.listener = -1,
 		.secrets_fd = config->secrets_fd,
+		.visits = {-1, -1},
 		.next_row = 1};
 	sup->dir = mem_printf("%s/sandboxes/%s", config->state_dir, config->id);
 	sup->record_dir = mem_printf("%s/records/%s", config->state_dir, config->id);

@@ -52,6 +52,7 @@ struct supervisor {
 	int listener;
 	int published[GATEWAY_PUBLISHED_MAX]; /* listeners of published ports (publish.c) */
 	size_t n_published;
+	int visits[2];  /* to the gateway (visit.c); -1: there is none */
 	int secrets_fd; /* for the gateway, never read here; -1: none */
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;

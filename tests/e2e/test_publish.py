@@ -161,6 +161,21 @@ def test_what_was_said_before_a_reset_arrives(cloche):
 		box.remove()
 
 
+def test_a_reset_inside_is_a_reset_outside(cloche):
+	port = free_port()
+	box = cloche.create('--trace', '-p', f'{port}:80')
+	try:
+		server = box.start('/usr/bin/python3', '-c', "import socket, struct; s = socket.create_server(('127.0.0.1', 80)); print('ready', flush=True);"
+			" c = s.accept()[0]; c.recv(1); c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); c.close(); s.accept()")
+		assert server.stdout.readline() == b'ready\n'
+		with socket.create_connection(('127.0.0.1', port), 20) as s:
+			s.sendall(b'x')
+			with pytest.raises(ConnectionResetError):
+				s.recv(1)
+	finally:
+		box.remove()
+
+
 def test_who_leaves_with_a_reset_is_let_go(cloche):
 	"""The server reads nothing: only the reset says that the client is gone."""
 	port = free_port()
