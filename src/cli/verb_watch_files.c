@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cloche watch-files: what changes below a folder of a living sandbox, as it changes. */
+/* cloche watch-files: what changes below a folder of a living sandbox, as it changes.
+ *
+ * Names and files are read as the user that the sandbox's root is outside, with no right of root's but to read: so what the
+ * kernel gives each user for watching is the sandbox's own, and no sandbox takes it from others. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/reader_rights.h"
 #include "cli/sandbox_root.h"
 #include "cli/verb.h"
 #include "manifest/manifest_words.h"
@@ -19,8 +23,14 @@
 #define TIME_AT  11  /* of the time of day in a time as text */
 #define TIME_LEN 12
 
+struct options {
+	bool bounds, wait;
+	int64_t files;
+};
+
 struct job {
 	const struct cli *cli;
+	const struct options *o;
 	struct sandbox_root sandbox;
 	struct str path;   /* as asked for, absolute */
 	struct str folder; /* it, or the one that holds it */
@@ -96,10 +106,32 @@ static void on_change(void *arg, const struct watch_change *change)
 {
 	struct job *job = arg;
 
-	if (job->cli->json || job->cli->jsonl)
+	if (job->cli->json || job->cli->jsonl || job->o->bounds)
 		watch_line_write(&job->line, change, &job->out);
 	else
 		add_text(job, change, &job->out);
+	str_putc(&job->out, '\n');
+}
+
+/* Of the stream itself. r: what it failed with. */
+static void add_bound(struct job *job, const char *change, int r, const char *reason)
+{
+	struct jsonw j = jsonw_to(&job->out);
+	char at[CLOCK_TEXT_LEN];
+
+	if (!job->o->bounds)
+		return;
+	clock_format(clock_wall_ms(), at);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "at", at);
+	jsonw_ktext(&j, "change", change);
+	if (r < 0)
+		jsonw_ktext(&j, "error", strerrorname_np(-r));
+	else
+		jsonw_kslice(&j, "path", str_slice(&job->path));
+	if (reason)
+		jsonw_ktext(&j, "reason", reason);
+	jsonw_object_end(&j);
 	str_putc(&job->out, '\n');
 }
 
@@ -135,7 +167,10 @@ static int open_target(struct job *job, const char **ret_only, struct err *err)
 
 static int start(struct job *job, bool is_again, struct err *err)
 {
-	struct watch_config config = {.tell_all = is_again, .tell = on_change, .arg = job};
+	struct watch_config config = {.tell_all = is_again,
+		.entries_max = (size_t)job->o->files,
+		.tell = on_change,
+		.arg = job};
 	scoped_fd int fd = open_target(job, &config.only, err);
 	int r;
 
@@ -204,44 +239,84 @@ static int follow(struct job *job, struct err *err)
 		return r;
 	if (job->watch)
 		watch_finish(job->watch);
+	add_bound(job, "ended", 0, NULL);
 	r = flush(job, err);
 	if (r == 0 && !job->cli->quiet)
 		log_warn("sandbox %s has ended, or was suspended", job->sandbox.id);
 	return r;
 }
 
+/* With --wait what is not there yet is looked for, as what has gone is. */
+static int start_first(struct job *job, struct err *err)
+{
+	int r = start(job, false, err);
+
+	return job->o->wait && (r == -ENOENT || r == -ENOTDIR) ? 0 : r;
+}
+
 static int watch_path(struct job *job, const char *path, struct err *err)
 {
-	int r;
+	int r = 0;
 
 	path_resolve(str_slice(&job->sandbox.cwd), slice_of(path), &job->path);
-	r = start(job, false, err);
+	if (job->sandbox.id_base)
+		r = reader_rights_keep(job->sandbox.id_base, err);
+	if (r == 0)
+		r = start_first(job, err);
 	if (r < 0)
 		return r;
+	add_bound(job, "began", 0, NULL);
 	if (!job->cli->quiet)
 		log_warn("watching %s of sandbox %s; Ctrl-C ends it", job->path.p, job->sandbox.id);
-	r = follow(job, err);
-	return r;
+	return follow(job, err);
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	struct job job = {.cli = cli};
-	int r;
+	struct job job = {.cli = cli, .o = options};
+	int r = sandbox_root_open(cli, args[0], &job.sandbox, err);
+	bool is_open = r == 0;
 
-	(void)options;
 	(void)n_args;
-	r = sandbox_root_open(cli, args[0], &job.sandbox, err);
-	if (r < 0)
-		return r;
-	r = watch_path(&job, args[1], err);
-	watch_free(job.watch);
-	sandbox_root_done(&job.sandbox);
+	if (r == 0) {
+		r = watch_path(&job, args[1], err);
+		watch_free(job.watch);
+		sandbox_root_done(&job.sandbox);
+	}
+	if (r < 0) {
+		struct err ignored; /* whoever reads nothing any more need not know */
+
+		add_bound(&job, "failed", is_open ? r : -ESRCH, err->msg);
+		(void)flush(&job, &ignored);
+	}
 	str_done(&job.path);
 	str_done(&job.folder);
 	str_done(&job.out);
 	return r;
 }
+
+static int check(void *options, char **args, size_t n_args, struct err *err)
+{
+	const struct options *o = options;
+
+	(void)args;
+	(void)n_args;
+	return o->files > WATCH_ENTRIES_MAX
+	               ? err_set(err, -EINVAL, "'--files': at most %d", WATCH_ENTRIES_MAX)
+	               : 0;
+}
+
+static const struct option table[] = {
+	{"wait", 0, NULL, "PATH need not be there yet", OPTION_ON, offsetof(struct options, wait)},
+	{"bounds", 0, NULL,
+		"for programs: a line of JSON when it has begun, and when it ends or fails",
+		OPTION_ON, offsetof(struct options, bounds)},
+	{"files", 0, "N", "of how many files and folders it knows at most (1000000)", OPTION_COUNT,
+		offsetof(struct options, files)},
+	{NULL},
+};
+
+static const struct option_group groups[] = {{"Options", table}, {NULL}};
 
 const struct verb verb_watch_files = {
 	.name = "watch-files",
@@ -251,7 +326,10 @@ const struct verb verb_watch_files = {
 	.text = "A line for each settled change, also while the sandbox is paused, until it ends. "
 		"docs/watch-files.md says what settled means. A relative PATH is below the folder "
 		"in which commands start.",
+	.groups = groups,
+	.options_size = sizeof(struct options),
 	.min_args = 2,
 	.max_args = 2,
+	.check = check,
 	.run = run,
 };

@@ -250,6 +250,48 @@ def test_more_than_the_kernel_keeps_is_said(cloche, box, watch):
 	assert lost['change'] == 'overflow' and 'read again' in lost['reason']
 
 
+def test_it_reads_as_the_root_of_the_sandbox_and_may_do_no_more(box, watch):
+	seen = watch(box.id, WORK)
+	with open(f'/proc/{seen.process.pid}/status', encoding='ascii') as status:
+		fields = dict(line.rstrip('\n').split(':\t', 1) for line in status)
+	assert len(set(fields['Uid'].split())) == 1 and int(fields['Uid'].split()[0]) >= 1 << 30 and fields['Uid'] == fields['Gid'] and fields['Groups'].strip() == ''
+	assert int(fields['CapPrm'], 16) == int(fields['CapEff'], 16) == 1 << 2 and fields['NoNewPrivs'] == '1' # CAP_DAC_READ_SEARCH
+	box.sh('umask 077; mkdir secret; echo x > secret/x; chown 5:5 secret secret/x')
+	seen.until(f'created {WORK}/secret', f'created {WORK}/secret/x')
+
+
+def test_bounds_for_programs(cloche, box):
+	process = cloche.start('watch-files', '--quiet', '--bounds', '--wait', box.id, 'later/x')
+	began = json.loads(process.stdout.readline())
+	assert (began['change'], began['path'], began['at'][-1]) == ('began', f'{WORK}/later/x', 'Z')
+	box.sh('mkdir later; echo x > later/x')
+	made = json.loads(process.stdout.readline())
+	assert (made['change'], made['path'], made['size']) == ('created', f'{WORK}/later/x', 2)
+	for path, error in (('later/y', 'ENOENT'), ('later/x/y', 'ENOTDIR'), ('/proc', 'EXDEV')):
+		done = cloche.call('watch-files', '--bounds', box.id, path)
+		[line] = [json.loads(line) for line in done.out.splitlines()]
+		assert done.code == 125 and (line['change'], line['error']) == ('failed', error) and line['reason'] in done.err, done
+	assert cloche.call('stop', box.id).code == 0
+	assert [json.loads(line)['change'] for line in process.stdout] == ['ended'] and process.wait(LIMIT_S) == 0
+	process.stdout.close()
+	process.stderr.close()
+	done = cloche.call('watch-files', '--bounds', box.id, WORK)
+	assert done.code == 125 and json.loads(done.out)['error'] == 'ESRCH'
+
+
+def test_a_limit_on_what_it_knows(cloche, box, watch):
+	box.sh('mkdir a b; for i in 1 2 3 4 5 6; do : > a/$i; : > b/$i; done')
+	seen = watch('--files', '9', box.id, WORK)
+	[left_out] = seen.changes()
+	assert left_out['change'] == 'unwatched' and left_out['reason'] == 'too many files' and left_out['path'] in (f'{WORK}/a', f'{WORK}/b')
+	other = ({f'{WORK}/a', f'{WORK}/b'} - {left_out['path']}).pop()
+	seen.lines.clear()
+	box.sh(f"echo x >> {left_out['path']}/1; echo x >> {other}/1")
+	seen.until(f'written {other}/1')
+	for bad in ('0', '-1', 'x', '1000001'):
+		assert cloche.call('watch-files', '--files', bad, box.id, WORK).code == 2, bad
+
+
 def test_only_root_may(cloche, box):
 	done = subprocess.run(['setpriv', '--reuid', '65534', '--clear-groups', cloche.program, 'watch-files', box.id, WORK],
 		env=cloche.env(), cwd='/', stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False)
