@@ -48,4 +48,4 @@ def test_a_client_made_of_the_document_works(server, admin, generator):
 	assert saw['made']['labels'] == {'made': 'by a generated client'} and saw['made']['state'] == 'running'
 	assert (saw['exit'], saw['stdout'], saw['bytes'], saw['content']) == (3, 'b\n', 8, 'two\n')
 	assert saw['log'] == ['exec', 'file_create', 'view'] and saw['written'] and saw['wrong'] == 'not_found'
-	assert admin.get(f'/v1/sandboxes/{saw["made"]["id"]}').json['state'] == 'stopped', saw
+	assert admin.get(f'/v1/sandboxes/{saw["made"]["id"]}').json['state'] == saw['gone']['state'] == 'ended', saw
