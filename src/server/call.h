@@ -43,7 +43,8 @@ struct call {
 		char *name, *value;
 	} query[CALL_QUERY_MAX];
 	size_t n_query;
-	json_t *body; /* an object, where the route has one */
+	bool is_admitted; /* key, right and query are good */
+	json_t *body;     /* an object, where the route has one */
 	/* the answer */
 	unsigned status;  /* 0: 200 */
 	const char *type; /* NULL: application/json */

@@ -8,6 +8,7 @@
 #include "server/auth.h"
 #include "server/http_status.h"
 #include "server/once.h"
+#include "server/origin.h"
 #include "server/prometheus.h"
 #include "server/route.h"
 #include "util/clock.h"
@@ -153,14 +154,20 @@ static int authenticate(struct call *call, struct err *err)
 	return r;
 }
 
-static int handle(struct call *call, struct err *err)
+/* What can be said before the body is there. */
+static int admit(struct call *call, struct err *err)
 {
 	int r = authenticate(call, err);
 
 	if (r == 0)
 		r = check_right(call, err);
-	if (r == 0)
-		r = check_query(call, err);
+	return r < 0 ? r : check_query(call, err);
+}
+
+static int handle(struct call *call, struct err *err)
+{
+	int r = call->is_admitted ? 0 : admit(call, err);
+
 	if (r == 0)
 		r = read_body(call, err);
 	if (r == 0)
@@ -191,6 +198,50 @@ static void call_done(struct work *work)
 	else
 		call_send(call);
 }
+
+static void start(
+	struct call *call, void (*run)(struct work *work), void (*done)(struct work *work))
+{
+	call->work = (struct work){.run = run, .done = done};
+	workers_add(call->route->is_slow ? call->server->slow : call->server->workers, &call->work);
+}
+
+/* ---- those that are asked first ---- */
+
+static void run_admit(struct work *work)
+{
+	struct call *call = (struct call *)work;
+	struct err err = {0};
+	int r = admit(call, &err);
+
+	call->is_admitted = r == 0;
+	if (r < 0)
+		call_settle(call, r, &err);
+}
+
+static void on_body(void *arg, bool is_there)
+{
+	struct call *call = arg;
+
+	if (is_there) {
+		start(call, run_call, call_done);
+		return;
+	}
+	exchange_end(call->exchange, false);
+	call_free(call);
+}
+
+static void admit_done(struct work *work)
+{
+	struct call *call = (struct call *)work;
+
+	if (call->is_admitted)
+		exchange_read_body(call->exchange, on_body, call);
+	else
+		call_send(call);
+}
+
+/* ---- from the connection ---- */
 
 static int fill(struct call *call, struct slice params[CALL_PARAMS_MAX], struct slice query)
 {
@@ -237,26 +288,37 @@ static void on_request(void *ctx, struct exchange *exchange)
 	}
 	call->begun_ns = clock_mono_ns();
 	prometheus_begin(call->server->prometheus, call->route);
-	call->work = (struct work){.run = run_call, .done = call_done};
-	workers_add(call->route->is_slow ? call->server->slow : call->server->workers, &call->work);
+	if (call->route->is_upload)
+		start(call, run_admit, admit_done);
+	else
+		start(call, run_call, call_done);
 }
 
-/* By the route, before the body comes. */
-static size_t body_max(void *ctx, const struct http1_head *head)
+/* By the head, before the body comes. */
+static void plan(void *ctx, const struct http1_head *head, const struct http_peer *peer,
+	struct http_plan *ret)
 {
+	struct server *server = ctx;
 	struct slice path = head->target, params[CALL_PARAMS_MAX] = {{0}};
 	const char *mark = memchr(path.p, '?', path.len);
 	const struct route *route = NULL;
 	scoped_str struct str allow = {0};
 
+	ret->body_max = HTTP_BODY_MAX;
+	origin_check(server->origin, head, peer, ret);
+	if (ret->refusal.status) {
+		prometheus_end(server->prometheus, NULL, ret->refusal.status, 0);
+		return;
+	}
 	if (mark)
 		path.len = (size_t)(mark - path.p);
-	if (route_find(head->method, path, &route, params, &allow) < 0)
-		return HTTP_BODY_MAX;
-	return route->is_upload ? HTTP_UPLOAD_MAX : HTTP_BODY_MAX;
+	if (route_find(head->method, path, &route, params, &allow) == 0 && route->is_upload) {
+		ret->body_max = HTTP_UPLOAD_MAX;
+		ret->asks_first = true;
+	}
 }
 
 struct http_handler dispatch_handler(struct server *server)
 {
-	return (struct http_handler){.body_max = body_max, .on_request = on_request, .ctx = server};
+	return (struct http_handler){.plan = plan, .on_request = on_request, .ctx = server};
 }

@@ -9,6 +9,8 @@
 
 void exchange_free(struct exchange *exchange)
 {
+	if (exchange->bodies)
+		exchange->bodies->held -= exchange->held;
 	http1_head_done(&exchange->head);
 	http1_body_done(&exchange->reader);
 	str_done(&exchange->head_bytes);
@@ -17,13 +19,30 @@ void exchange_free(struct exchange *exchange)
 	free(exchange);
 }
 
-void exchange_add_start(struct str *out, unsigned status, const char *type)
+/* Whatever an answer holds, a browser keeps it nowhere, takes it for what it says it is, and shows it in nobody's page. */
+static const struct {
+	const char *name, *value;
+} always[] = {
+	{"Cache-Control", "no-store"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Content-Security-Policy",
+		"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+		"sandbox"},
+	{"X-Frame-Options", "DENY"}, /* for browsers that know no frame-ancestors */
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+};
+
+void exchange_add_start(struct str *out, unsigned status, const char *type, bool is_strict)
 {
 	http1_add_status(out, status, slice_of(http_status_reason(status)), 1);
 	if (type)
 		http1_add_field(out, slice_of("Content-Type"), slice_of(type));
-	http1_add_field(out, slice_of("Cache-Control"), slice_of("no-store"));
-	http1_add_field(out, slice_of("X-Content-Type-Options"), slice_of("nosniff"));
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+		http1_add_field(out, slice_of(always[i].name), slice_of(always[i].value));
+	if (is_strict)
+		http1_add_field(
+			out, slice_of("Strict-Transport-Security"), slice_of("max-age=31536000"));
 }
 
 void exchange_add_length(struct str *out, size_t len)
@@ -63,6 +82,17 @@ void exchange_on_gone(struct exchange *exchange, void (*on_gone)(void *arg), voi
 {
 	exchange->on_gone = on_gone;
 	exchange->gone_arg = arg;
+}
+
+void exchange_read_body(
+	struct exchange *exchange, void (*on_body)(void *arg, bool is_there), void *arg)
+{
+	exchange->on_body = on_body;
+	exchange->body_arg = arg;
+	if (exchange->conn)
+		http_read_body(exchange->conn);
+	else
+		on_body(arg, false);
 }
 
 void exchange_on_drained(struct exchange *exchange, void (*on_drained)(void *arg), void *arg)
@@ -114,7 +144,7 @@ void exchange_reply(struct exchange *exchange, unsigned status, const char *type
 	scoped_str struct str out = {0};
 
 	if (exchange->conn) {
-		exchange_add_start(&out, status, type);
+		exchange_add_start(&out, status, type, exchange->is_strict);
 		if (status != 204)
 			exchange_add_length(&out, body.len);
 		add_rest_of_head(exchange, &out);
@@ -134,7 +164,7 @@ void exchange_begin(struct exchange *exchange, unsigned status, const char *type
 	if (!exchange->conn)
 		return;
 	exchange->conn->is_last |= !exchange->is_chunked;
-	exchange_add_start(&out, status, type);
+	exchange_add_start(&out, status, type, exchange->is_strict);
 	if (exchange->is_chunked)
 		http1_add_field(&out, slice_of("Transfer-Encoding"), slice_of("chunked"));
 	add_rest_of_head(exchange, &out);

@@ -18,6 +18,9 @@ struct http_peer {
 	char address[64]; /* "127.0.0.1:40312", "[::1]:2", or "unix" */
 	bool is_local;    /* over the Unix socket */
 	unsigned uid;     /* of a local one */
+	bool is_tls;
+	unsigned char to
+		[16]; /* the address that it came to, IPv4 as ::ffff:a.b.c.d; not of a local one */
 };
 
 const struct http1_head *exchange_head(const struct exchange *exchange); /* good until it ends */
@@ -26,6 +29,10 @@ const struct http_peer *exchange_peer(const struct exchange *exchange);
 bool exchange_has_client(const struct exchange *exchange);
 /* Called once when the client leaves before the end. The exchange must still be ended. */
 void exchange_on_gone(struct exchange *exchange, void (*on_gone)(void *arg), void *arg);
+/* Of a request that is asked first (http_conn.h): it may have its body. on_body is called once, perhaps before this returns:
+ * is_there: it is in exchange_body(); else the client has left or was refused, and the exchange must still be ended. */
+void exchange_read_body(
+	struct exchange *exchange, void (*on_body)(void *arg, bool is_there), void *arg);
 
 /* More fields for the answer: whole lines with their ends, made by http1_add_field(). Before the first of the below. */
 void exchange_add_fields(struct exchange *exchange, struct slice lines);

@@ -18,11 +18,31 @@
 
 struct http_conns;
 
+/* Why a request goes no further. */
+struct http_refusal {
+	unsigned status; /* 0: it does */
+	const char *code, *why;
+};
+
+/* What becomes of a request, by its head alone: before its body is read, and before anything is done. */
+struct http_plan {
+	struct http_refusal refusal;
+	size_t body_max;
+	bool asks_first; /* on_request comes before the body, which exchange_read_body() gets */
+	bool is_strict; /* the answer says that this name is spoken to over TLS from now on (HSTS) */
+};
+
+/* Bytes of bodies that are under way, of all connections together; a request that would need more is answered 503. */
+struct http_bodies {
+	size_t held, max;
+};
+
 struct http_handler {
-	/* How many bytes of body a request may have, decided by its head. */
-	size_t (*body_max)(void *ctx, const struct http1_head *head);
-	/* A whole request is there. */
+	void (*plan)(void *ctx, const struct http1_head *head, const struct http_peer *peer,
+		struct http_plan *ret);
+	/* A whole request is there, or its head where that is asked first. */
 	void (*on_request)(void *ctx, struct exchange *exchange);
+	struct http_bodies *bodies; /* borrowed until every exchange has ended; NULL: no bound */
 	void *ctx;
 };
 
@@ -31,7 +51,7 @@ struct http_conns *http_conn_new(struct event_base *base, const struct http_hand
 void http_conn_free(
 	struct http_conns *conns); /* closes all; their exchanges have no client any more */
 size_t http_conn_count(const struct http_conns *conns);
-/* Takes over an accepted socket. */
+/* Takes over an accepted socket. peer->is_tls is filled in here. */
 void http_conn_add(struct http_conns *conns, int fd, SSL_CTX *tls, const struct http_peer *peer);
 
 #endif

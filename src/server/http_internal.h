@@ -5,9 +5,12 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <stdint.h>
 
 #include "server/http_conn.h"
 #include "util/str.h"
+
+#define HTTP_HEAD_S 20 /* for a whole head, from its first byte */
 
 enum http_state {
 	HTTP_IDLE, /* between requests */
@@ -38,8 +41,12 @@ struct exchange {
 	struct str head_bytes, body, fields;
 	struct http1_head head;
 	struct http1_body reader;
-	size_t body_max;
-	bool has_begun, is_chunked;
+	struct http_bodies *bodies; /* NULL: no bound */
+	size_t body_max, held;      /* held: counted in bodies */
+	int64_t body_begun_ns;
+	bool has_begun, is_chunked, is_strict;
+	void (*on_body)(void *arg, bool is_there); /* NULL: nobody waits for the body */
+	void *body_arg;
 	void (*on_gone)(void *arg);
 	void *gone_arg;
 	void (*on_drained)(void *arg);
@@ -57,11 +64,21 @@ struct http_conns {
 void http_conn_drop(struct http_conn *conn); /* closes at once */
 /* The answer is out, or on its way: on to the next request, or to the end. */
 void http_conn_answered(struct http_conn *conn);
+void http_conn_drop_exchange(struct http_conn *conn);
+void http_conn_close_when_out(struct http_conn *conn);
+void http_conn_set_deadline(struct http_conn *conn, int seconds); /* 0: none */
+
+/* http_read.c */
+void http_read_more(struct http_conn *conn); /* what has come, as far as it can be read now */
+void http_read_body(struct http_conn *conn); /* of a request that was asked first */
+/* A request that is not to be read any further: the answer, and no more from this client. */
+void http_read_refuse(struct http_conn *conn, const struct http_refusal *refusal);
+void http_read_late(struct http_conn *conn); /* it did not come in time */
 
 /* exchange.c */
 void exchange_free(struct exchange *exchange);
 /* The lines of an answer's head that all have; type NULL: it has no body. */
-void exchange_add_start(struct str *out, unsigned status, const char *type);
+void exchange_add_start(struct str *out, unsigned status, const char *type, bool is_strict);
 void exchange_add_length(struct str *out, size_t len);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/pem.h>
 #include <stdio.h>
@@ -30,6 +31,24 @@ static void name_tcp(const struct sockaddr_storage *from, socklen_t len, struct 
 		sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV); /* an address always has numbers */
 	snprintf(peer->address, sizeof(peer->address),
 		from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+/* IPv4 as ::ffff:a.b.c.d. Left as it is where that fails: then it is nobody's. */
+static void note_place(int fd, struct http_peer *peer)
+{
+	struct sockaddr_storage to = {0};
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&to;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&to;
+	socklen_t len = sizeof(to);
+
+	if (getsockname(fd, (struct sockaddr *)&to, &len) < 0)
+		return;
+	if (to.ss_family == AF_INET6) {
+		memcpy(peer->to, &v6->sin6_addr, sizeof(peer->to));
+		return;
+	}
+	peer->to[10] = peer->to[11] = 0xff;
+	memcpy(peer->to + 12, &v4->sin_addr, sizeof(v4->sin_addr));
 }
 
 static int name_local(int fd, struct http_peer *peer)
@@ -61,6 +80,7 @@ static bool take_one(struct listener *l)
 	}
 	if (!l->is_local) {
 		name_tcp(&from, len, &peer);
+		note_place(fd, &peer);
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower */
 	}
 	http_conn_add(l->conns, fd, l->tls, &peer);

@@ -12,6 +12,7 @@
 #include "server/keep.h"
 #include "server/limiter.h"
 #include "server/listener.h"
+#include "server/origin.h"
 #include "server/prometheus.h"
 #include "server/retention.h"
 #include "server/secret_box.h"
@@ -25,10 +26,12 @@
 #define THREADS      8
 #define THREADS_SLOW 32
 #define SOCKETS_MAX  8
+#define BODIES_MAX   (256u << 20) /* bytes of requests under way, see http_conn.h */
 
 struct parts { /* what a server is made of beside what all see */
 	struct server server;
 	struct http_conns *conns;
+	struct http_bodies bodies;
 	struct listener *listeners[SOCKETS_MAX];
 	size_t n_listeners;
 	SSL_CTX *tls;
@@ -73,6 +76,8 @@ static void open_listeners(struct parts *parts, const json_t *settings, int from
 	const json_t *sockets = json_object_get(settings, "sockets");
 	struct http_handler handler = dispatch_handler(&parts->server);
 
+	parts->bodies.max = BODIES_MAX;
+	handler.bodies = &parts->bodies;
 	parts->conns = http_conn_new(parts->server.base, &handler);
 	for (size_t i = 0; i < json_array_size(sockets) && i < SOCKETS_MAX; i++) {
 		const char *kind = json_string_value(json_array_get(sockets, i));
@@ -88,6 +93,8 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	struct server *server = &parts->server;
 	int r = keep_check(server->config, err);
 
+	if (r == 0)
+		r = origin_new(server->config, &server->origin, err);
 	if (r == 0)
 		r = open_store(server, settings, err);
 	if (r == 0)
@@ -139,6 +146,7 @@ static void stop(struct parts *parts)
 	allowance_free(server->allowance);
 	store_free(server->store);
 	secret_box_free(server->secrets);
+	origin_free(server->origin);
 	SSL_CTX_free(parts->tls);
 	if (parts->on_end)
 		event_free(parts->on_end);

@@ -20,6 +20,7 @@ struct webhooks;
 struct prometheus;
 struct retention;
 struct webhook_sender;
+struct origin;
 
 struct server {
 	struct event_base *base;
@@ -35,6 +36,7 @@ struct server {
 	struct prometheus *prometheus;
 	struct retention *retention;
 	struct webhook_sender *sender;
+	struct origin *origin;
 	const char *state_dir;
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */

@@ -129,8 +129,10 @@ class Document:
 		operation, methods = self.find(method, path)
 		what = f'{method} {path[:200]}: {status}'
 		assert headers['X-Content-Type-Options'] == 'nosniff' and headers['Cache-Control'] == 'no-store', what
+		assert headers['Referrer-Policy'] == 'no-referrer' and "frame-ancestors 'none'" in headers['Content-Security-Policy'], what
+		assert not [name for name in headers if name.lower().startswith('access-control-')], what
 		if not operation:
-			assert status in ((400, 405, 413) if methods else (400, 404, 413)), f'{what}, but docs/openapi.yaml has no such route'
+			assert status in (400, 403, 405 if methods else 404, 413, 421), f'{what}, but docs/openapi.yaml has no such route'
 			assert status != 405 or methods <= set(headers['Allow'].split(', ')), what
 			if method != 'HEAD':
 				self.problem(status, headers, body, what)

@@ -275,7 +275,7 @@ def test_bad_execs(admin, box, body):
 
 RAW = [b'GET /health HTTP/1.1\nHost: a\n\n', b'GET /health HTTP/1.1\r\nHost : a\r\n\r\n', b'GET /health HTTP/1.1\r\nHost: a\r\nX: 1\r\n 2\r\n\r\n',
 	b'POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab', b'POST /v1/sandboxes HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-	b'GET /health HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n', b'GET http://a/health HTTP/1.1\r\nHost: a\r\n\r\n', b'nonsense\r\n\r\n', b'GET /health HTTP/1.1\r\n' + b'X: y\r\n' * 20000 + b'\r\n']
+	b'GET /health HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n', b'GET http://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n', b'nonsense\r\n\r\n', b'GET /health HTTP/1.1\r\n' + b'X: y\r\n' * 20000 + b'\r\n']
 
 
 @pytest.mark.parametrize('raw', RAW, ids=[repr(raw[:60]) for raw in RAW])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Drives the server's side of a connection over a socket pair; for tests and the fuzzer. The handler answers each request
- * with "METHOD TARGET BODY", at once or, for targets with "/later", from the loop's next turn; for "/stream" in pieces. */
+ * with "METHOD TARGET BODY", at once or, for targets with "/later", from the loop's next turn; for "/stream" in pieces. Those with "/ask" are asked first. */
 #ifndef TESTS_HTTP_CONN_DRIVE_H
 #define TESTS_HTTP_CONN_DRIVE_H
 
@@ -15,20 +15,28 @@
 #include "util/mem.h"
 #include "util/str.h"
 
-#define DRIVE_BODY_MAX 1000
+#define DRIVE_BODY_MAX   1000
+#define DRIVE_BODIES_MAX (1u << 20)
 
 struct drive {
 	struct event_base *base;
 	struct http_conns *conns;
+	struct http_bodies bodies;
 	int fd;         /* the client's end */
 	unsigned n;     /* requests so far */
 	struct str out; /* what came back */
 	bool is_closed;
 };
 
-static size_t drive_body_max(void *ctx, const struct http1_head *head)
+static void drive_plan(void *ctx, const struct http1_head *head, const struct http_peer *peer,
+	struct http_plan *ret)
 {
-	return DRIVE_BODY_MAX;
+	static const struct http_refusal refused = {403, "no_entry", "not this one"};
+
+	ret->body_max = DRIVE_BODY_MAX;
+	ret->asks_first = slice_starts(head->target, "/ask");
+	if (slice_is(head->target, "/refused"))
+		ret->refusal = refused;
 }
 
 static void drive_answer(struct exchange *exchange)
@@ -57,13 +65,36 @@ static void drive_later(evutil_socket_t fd, short what, void *ctx)
 	drive_answer(ctx);
 }
 
+static void drive_on_body(void *arg, bool is_there)
+{
+	if (is_there)
+		drive_answer(arg);
+	else
+		exchange_end(arg, false);
+}
+
+/* "/ask/no" is answered without its body. */
+static void drive_asked(evutil_socket_t fd, short what, void *ctx)
+{
+	struct exchange *exchange = ctx;
+
+	if (slice_starts(exchange_head(exchange)->target, "/ask/no"))
+		drive_answer(exchange);
+	else
+		exchange_read_body(exchange, drive_on_body, exchange);
+}
+
 static void drive_on_request(void *ctx, struct exchange *exchange)
 {
 	struct drive *drive = ctx;
 	static const struct timeval now = {0};
 
 	drive->n++;
-	if (slice_starts(exchange_head(exchange)->target, "/later"))
+	if (slice_starts(exchange_head(exchange)->target, "/ask/later"))
+		event_base_once(drive->base, -1, EV_TIMEOUT, drive_asked, exchange, &now);
+	else if (slice_starts(exchange_head(exchange)->target, "/ask"))
+		drive_asked(-1, 0, exchange);
+	else if (slice_starts(exchange_head(exchange)->target, "/later"))
 		event_base_once(drive->base, -1, EV_TIMEOUT, drive_later, exchange, &now);
 	else
 		drive_answer(exchange);
@@ -71,12 +102,13 @@ static void drive_on_request(void *ctx, struct exchange *exchange)
 
 static void drive_open(struct drive *drive)
 {
-	const struct http_handler handler = {
-		.body_max = drive_body_max, .on_request = drive_on_request, .ctx = drive};
+	struct http_handler handler = {
+		.plan = drive_plan, .on_request = drive_on_request, .ctx = drive};
 	int pair[2];
 
 	signal(SIGPIPE, SIG_IGN); /* as the server does */
-	*drive = (struct drive){.base = event_base_new()};
+	*drive = (struct drive){.base = event_base_new(), .bodies.max = DRIVE_BODIES_MAX};
+	handler.bodies = &drive->bodies;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		abort();
 	drive->conns = http_conn_new(drive->base, &handler);

@@ -43,7 +43,25 @@ static const struct {
 	{"GET /stream HTTP/1.0\r\n\r\n", "200 onetwo|", true},
 	{"POST /a HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab",
 		"100 |200 POST /a ab|", false},
+	/* asked first, its body later */
+	{"POST /ask HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: "
+	 "h\r\n\r\n",
+		"200 POST /ask abc|200 GET /b |", false},
+	{"POST /ask/later HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nTransfer-Encoding: "
+	 "chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+		"100 |200 POST /ask/later abc|", false},
+	{"GET /ask/no HTTP/1.1\r\nHost: h\r\n\r\n", "200 GET /ask/no |", false},
+	{"POST /ask/no HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: "
+	 "3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+		"200 POST /ask/no |", true},
+	{"POST /ask/later HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n", "413 bad_request|",
+		true},
+	{"POST /ask HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+		"400 bad_request|", true},
 	/* refused, and nothing behind it is read */
+	{"POST /refused HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcGET /b "
+	 "HTTP/1.1\r\nHost: h\r\n\r\n",
+		"403 no_entry|", true},
 	{"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\nGET /b HTTP/1.1\r\nHost: "
 	 "h\r\n\r\n",
 		"413 bad_request|", true},
@@ -196,6 +214,64 @@ static void test_a_client_that_leaves(void **state)
 	drive_close(&drive);
 }
 
+/* ---- room for bodies ---- */
+
+static void check_room(const char *in, size_t max, const char *want)
+{
+	scoped_str struct str told = {0};
+	struct drive drive;
+
+	drive_open(&drive);
+	drive.bodies.max = max;
+	(void)drive_send(&drive, slice_of(in), 50);
+	drive_turn(&drive);
+	tell(drive.out.p ? drive.out.p : "", false, &told);
+	if (strcmp(told.p ? told.p : "", want) != 0)
+		fail_msg("'%s' with room for %zu: '%s', not '%s'", in, max, told.p, want);
+	drive_close(&drive);
+	assert_int_equal(drive.bodies.held, 0);
+}
+
+static void test_room_for_bodies(void **state)
+{
+	static const char one[] = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabcde";
+	static const char asked[] =
+		"POST /ask HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nabcde";
+	static const char chunks[] =
+		"POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\n"
+		"de\r\n0\r\n\r\n";
+
+	check_room(one, 5, "200 POST /a abcde|");
+	check_room(one, 4, "503 overloaded|");
+	check_room(asked, 5, "200 POST /ask abcde|");
+	check_room(asked, 4, "503 overloaded|");
+	check_room(chunks, 5, "200 POST /a abcde|");
+	check_room(chunks, 4, "503 overloaded|");
+	check_room("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 0, "200 GET /a |");
+}
+
+/* Its room is there for others then. */
+static void test_a_client_that_leaves_within_a_body(void **state)
+{
+	static const char *const targets[] = {"/a", "/ask", "/ask/later"};
+
+	for (size_t i = 0; i < 3; i++) {
+		scoped_str struct str in = {0};
+		struct drive drive;
+
+		str_printf(&in, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nabc",
+			targets[i]);
+		drive_open(&drive);
+		assert_true(drive_send(&drive, str_slice(&in), 1000));
+		assert_int_equal(drive.bodies.held, 9);
+		shutdown(drive.fd, SHUT_RDWR);
+		drive_turn(&drive);
+		assert_int_equal(http_conn_count(drive.conns), 0);
+		assert_int_equal(drive.bodies.held, 0);
+		drive_close(&drive);
+	}
+}
+
 /* ---- texts of paths and queries, statuses ---- */
 
 static const struct {
@@ -262,6 +338,8 @@ int main(void)
 		cmocka_unit_test(test_a_refused_client_is_heard_out),
 		cmocka_unit_test(test_a_cut_answer),
 		cmocka_unit_test(test_a_client_that_leaves),
+		cmocka_unit_test(test_room_for_bodies),
+		cmocka_unit_test(test_a_client_that_leaves_within_a_body),
 		cmocka_unit_test(test_decode),
 		cmocka_unit_test(test_problems),
 	};
