@@ -43,6 +43,7 @@ struct db {
 	bool is_failed;        /* a statement failed: only rolling back is left */
 	bool is_lost;          /* the server is gone: only closing is left */
 	bool is_commit_unsure; /* it went while committing: nobody knows which way */
+	bool is_light;         /* a commit need not be on disk; set before the begin. A hint */
 	int64_t n_changed;     /* rows read or changed since the begin */
 	int64_t n_told;        /* rows that a callback got since the begin */
 	struct err *err;       /* where the reason goes; may be NULL */

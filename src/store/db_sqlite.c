@@ -26,6 +26,7 @@ struct sqlite {
 	struct map *prepared; /* address of the db_sql to sqlite3_stmt */
 	char *place;
 	int64_t deadline_ns; /* 0: none */
+	bool is_light;       /* as it is set now */
 };
 
 static struct sqlite *sqlite_of(struct db *db)
@@ -191,10 +192,28 @@ static int64_t run(struct db *db, const struct db_sql *sql, const struct db_valu
 }
 
 /* A reader sees one state of the database from begin to commit. */
+/* Without its sync a commit is lost with the power, and all behind it, too: the log that it is in is read up to the first
+ * that is not whole. */
+static int set_weight(struct db *db)
+{
+	struct sqlite *s = sqlite_of(db);
+	int r = 0;
+
+	if (s->is_light != db->is_light)
+		r = script(db,
+			db->is_light ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
+	if (r == 0)
+		s->is_light = db->is_light;
+	return r;
+}
+
 static int begin(struct db *db)
 {
 	struct sqlite *s = sqlite_of(db);
+	int r = set_weight(db);
 
+	if (r < 0)
+		return r;
 	if (s->deadline_ns >= 0)
 		s->deadline_ns = clock_mono_ns() + READ_MS * CLOCK_NS_PER_MS;
 	return script(db, s->deadline_ns >= 0 ? "BEGIN" : "BEGIN IMMEDIATE");

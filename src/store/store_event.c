@@ -56,6 +56,7 @@ int store_lifecycle_add(
 			.sql = &sql,
 			.n_values = 5,
 			.n_rows = n,
+			.is_index = true,
 			.fill = fill_lifecycle,
 			.arg = (void *)events},
 		err);

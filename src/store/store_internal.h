@@ -38,6 +38,7 @@ struct store_rows {
 		sql; /* adds one and does no harm when done twice; $1 is its number, if there are any */
 	size_t n_values; /* of the statement, without the number */
 	size_t n_rows;   /* 1 to STORE_BATCH_MAX */
+	bool is_index;   /* made of a record, and made again where a loss of power takes it */
 	db_fill_fn fill; /* sets them */
 	void *arg;
 };

@@ -61,6 +61,7 @@ int store_log_add(struct store *store, const struct store_log_row *rows, size_t 
 		.sql = &add_sql,
 		.n_values = 12,
 		.n_rows = n,
+		.is_index = true,
 		.fill = fill_row,
 		.arg = &call};
 	int r = check_rows(rows, n, err);

@@ -26,6 +26,7 @@ int store_metric_add(
 	struct store_rows rows = {.sql = &sql,
 		.n_values = 3,
 		.n_rows = n,
+		.is_index = true,
 		.fill = fill_metric,
 		.arg = (void *)metrics};
 

@@ -126,12 +126,19 @@ static int run_job(struct db *db, void *arg)
 	return add_span(db, &span);
 }
 
+static bool is_index(const struct job *job)
+{
+	return job->rows && job->rows->is_index;
+}
+
 static void run_alone(struct store_writer *w, struct job *job)
 {
 	do {
 		job->r = need_db(w, job->err);
-		if (job->r == 0)
-			job->r = db_transact(w->db, run_job, job, job->err);
+		if (job->r < 0)
+			continue;
+		w->db->is_light = is_index(job);
+		job->r = db_transact(w->db, run_job, job, job->err);
 	} while (store_may_retry(job->r, job->deadline_ns));
 }
 
@@ -171,9 +178,19 @@ static bool take_counters(struct db *db)
 	return !db->driver->is_shared || db_run_values(db, &sql, NULL, 0, NULL, NULL) > 0;
 }
 
+static bool are_index(const struct job *job)
+{
+	while (job && is_index(job))
+		job = job->next;
+	return !job;
+}
+
 static bool run_together(struct store_writer *w, struct job *first)
 {
-	if (need_db(w, NULL) < 0 || db_begin(w->db, NULL) < 0)
+	if (need_db(w, NULL) < 0)
+		return false;
+	w->db->is_light = are_index(first);
+	if (db_begin(w->db, NULL) < 0)
 		return false;
 	if (!take_counters(w->db) || !run_jobs(w->db, first)) {
 		db_rollback(w->db);

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exec log: what is added, paged, searched, and forgotten with its record. */
+#include <sys/syscall.h>
+
 #include "store_place.h"
+
+static int n_syncs;
+
+/* Instead of libc's: SQLite is linked into this program. */
+int fdatasync(int fd)
+{
+	__atomic_add_fetch(&n_syncs, 1, __ATOMIC_SEQ_CST);
+	return (int)syscall(SYS_fdatasync, fd);
+}
 
 static int on_log(const struct store_log_row *r, void *arg)
 {
@@ -244,12 +255,45 @@ static void test_forget(void **state)
 	assert_int_equal(store_sandbox_put(store, &again, &err), 1);
 }
 
+static int syncs_since(int before)
+{
+	return __atomic_load_n(&n_syncs, __ATOMIC_SEQ_CST) - before;
+}
+
+/* What records hold waits for no disk; what only the database holds does, and takes along what came before. */
+static void test_log_is_light(void **state)
+{
+	struct store *store = *state;
+	struct store_event lifecycle = {
+		.account = "a", .sandbox = "sb-a", .seq = 1, .at_ms = 1, .kind = "k", .json = "{}"};
+	struct err err;
+	int before;
+
+	if (place.is_postgres) {
+		print_message("skipped on PostgreSQL: every commit of its server is on disk\n");
+		skip();
+	}
+	place_people(store);
+	assert_good(store_log_add(store, rows, 1, &err)); /* the file's first pages are made */
+	before = syncs_since(0);
+	assert_int_equal(store_log_add(store, rows + 1, 1, &err), 1);
+	assert_int_equal(store_lifecycle_add(store, &lifecycle, 1, &err), 1);
+	assert_int_equal(
+		store_metric_add(store, &(struct store_metric){"sb-a", "{}", 1}, 1, &err), 1);
+	assert_int_equal(syncs_since(before), 0);
+	assert_int_equal(store_audit_add(store, &lifecycle, 1, &err), 1);
+	assert_int_equal(syncs_since(before), 1);
+	assert_int_equal(store_log_add(store, rows + 2, 1, &err), 1);
+	assert_int_equal(syncs_since(before), 1);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
 
 int log_run(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_log),
+		TEST(test_log_is_light),
 		TEST(test_log_columns),
 		TEST(test_log_search),
 		TEST(test_forget),
