@@ -10,9 +10,8 @@
 #include "server/page.h"
 #include "util/clock.h"
 
-#define NAME_MAX_  100
-#define LIMIT_MAX  100000
-#define PREFIX_LEN 8
+#define NAME_MAX_ 100
+#define LIMIT_MAX 100000
 
 static void add_time(struct jsonw *j, const char *key, int64_t ms)
 {
@@ -83,7 +82,7 @@ static int ignore_account(const struct store_account *account, void *arg)
 
 int api_keys_create(struct call *call, struct err *err)
 {
-	char secret[AUTH_KEY_SIZE], hash[DIGEST_HEX_SIZE], id[ID_SIZE], prefix[PREFIX_LEN + 1];
+	char secret[AUTH_KEY_SIZE], hash[DIGEST_HEX_SIZE], id[ID_SIZE], prefix[AUTH_PREFIX_LEN + 1];
 	struct store_key key = {
 		.id = id, .hash = hash, .prefix = prefix, .created_ms = clock_wall_ms()};
 	int r = read_key(call, &key, err);
@@ -94,8 +93,8 @@ int api_keys_create(struct call *call, struct err *err)
 		return r;
 	id_new("ke", id);
 	auth_new_key(secret, hash);
-	memcpy(prefix, secret, PREFIX_LEN);
-	prefix[PREFIX_LEN] = '\0';
+	memcpy(prefix, secret, AUTH_PREFIX_LEN);
+	prefix[AUTH_PREFIX_LEN] = '\0';
 	r = launcher_ask_audit(call, "key.created", id, NULL, key.role, err);
 	if (r == 0)
 		r = store_key_add(call->server->store, &key, err);

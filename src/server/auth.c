@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "server/limiter.h"
@@ -109,47 +110,60 @@ int auth_check(struct call *call, struct err *err)
 	return r;
 }
 
-static int count_key(const struct store_key *key, void *arg)
+struct first {
+	const char *key;
+	bool is_printed;
+};
+
+static int print_first(void *arg, struct err *err)
 {
-	*(int *)arg += 1;
+	struct first *first = arg;
+	scoped_str struct str text = {0};
+	int r;
+
+	if (first->is_printed)
+		return 0;
+	str_printf(&text, "admin key, shown only now: %s\n", first->key);
+	r = fdio_write_all(1, text.p, text.len);
+	explicit_bzero(text.p, text.len);
+	if (r < 0)
+		return err_set(err, r,
+			"print the key of the first admin: %m; nothing was kept, so the next start "
+			"makes another one");
+	first->is_printed = true;
 	return 0;
 }
 
-static int print_key(const char *key, struct err *err)
+/* Printed and then kept: what was printed in vain is not kept, and so the next start prints another one. */
+static int make_first(struct store *store, struct store_key *row, struct err *err)
 {
-	scoped_str struct str text = {0};
+	char key[AUTH_KEY_SIZE], hash[DIGEST_HEX_SIZE], id[ID_SIZE], prefix[AUTH_PREFIX_LEN + 1];
+	struct first first = {.key = key};
+	int r;
 
-	str_printf(&text, "admin key, shown only now: %s\n", key);
-	return fdio_write_all(1, text.p, text.len) < 0
-	               ? err_set(err, -errno, "print the first key: %m")
-	               : 0;
+	id_new("ke", id);
+	auth_new_key(key, hash);
+	memcpy(prefix, key, AUTH_PREFIX_LEN);
+	prefix[AUTH_PREFIX_LEN] = '\0';
+	row->id = id;
+	row->hash = hash;
+	row->prefix = prefix;
+	r = store_key_add_first(store, row, print_first, &first, err);
+	explicit_bzero(key, sizeof(key));
+	if (r <= 0 && first.is_printed)
+		log_warn("the key that was just shown was not kept and opens nothing");
+	return r < 0 ? r : 0;
 }
 
 int auth_first_start(struct store *store, struct err *err)
 {
 	const struct store_account account = {
 		.id = AUTH_OPERATOR, .name = AUTH_OPERATOR, .created_ms = clock_wall_ms()};
-	char key[AUTH_KEY_SIZE], hash[DIGEST_HEX_SIZE], id[ID_SIZE];
-	struct store_key row = {.id = id,
-		.account = AUTH_OPERATOR,
-		.hash = hash,
+	struct store_key row = {.account = AUTH_OPERATOR,
 		.name = "first",
 		.role = "admin",
 		.created_ms = account.created_ms};
-	int n = 0, r = store_account_add(store, &account, err);
+	int r = store_account_add(store, &account, err);
 
-	if (r == -EEXIST)
-		r = 0;
-	if (r == 0)
-		r = store_key_list(store, AUTH_OPERATOR, NULL, 1, count_key, &n, err);
-	if (r < 0 || n > 0)
-		return r < 0 ? r : 0;
-	id_new("ke", id);
-	auth_new_key(key, hash);
-	row.prefix = (char[]){key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7], 0};
-	r = store_key_add(store, &row, err);
-	if (r == 0)
-		r = print_key(key, err);
-	explicit_bzero(key, sizeof(key));
-	return r < 0 ? r : 0;
+	return r < 0 && r != -EEXIST ? r : make_first(store, &row, err);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/guard.h"
 #include "server/http_status.h"
 #include "server/once.h"
 #include "server/prometheus.h"
@@ -18,6 +19,7 @@ void call_free(struct call *call)
 {
 	if (!call)
 		return;
+	guard_remove(call);
 	prometheus_end(call->server->prometheus, call->begun_ns ? call->route : NULL, call->status,
 		call->begun_ns ? clock_mono_ns() - call->begun_ns : 0);
 	for (size_t i = 0; i < CALL_PARAMS_MAX; i++)

@@ -43,8 +43,10 @@ struct call {
 		char *name, *value;
 	} query[CALL_QUERY_MAX];
 	size_t n_query;
-	bool is_admitted; /* key, right and query are good */
-	json_t *body;     /* an object, where the route has one */
+	bool is_admitted;                     /* key, right and query are good */
+	struct call *guard_prev, *guard_next; /* guard.h */
+	bool is_guarded;
+	json_t *body; /* an object, where the route has one */
 	/* the answer */
 	unsigned status;  /* 0: 200 */
 	const char *type; /* NULL: application/json */

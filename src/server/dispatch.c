@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/auth.h"
+#include "server/guard.h"
 #include "server/http_status.h"
 #include "server/once.h"
 #include "server/origin.h"
@@ -193,10 +194,12 @@ static void call_done(struct work *work)
 {
 	struct call *call = (struct call *)work;
 
-	if (call->then)
-		call->then(call);
-	else
+	if (!call->then) {
 		call_send(call);
+		return;
+	}
+	guard_add(call);
+	call->then(call);
 }
 
 static void start(
@@ -235,10 +238,12 @@ static void admit_done(struct work *work)
 {
 	struct call *call = (struct call *)work;
 
-	if (call->is_admitted)
-		exchange_read_body(call->exchange, on_body, call);
-	else
+	if (!call->is_admitted) {
 		call_send(call);
+		return;
+	}
+	guard_add(call);
+	exchange_read_body(call->exchange, on_body, call);
 }
 
 /* ---- from the connection ---- */

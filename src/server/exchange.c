@@ -112,6 +112,11 @@ static bool is_head(const struct exchange *exchange)
 	return slice_is(exchange->head.method, "HEAD");
 }
 
+static bool is_events(const char *type)
+{
+	return type && strcmp(type, "text/event-stream") == 0;
+}
+
 static void put(struct exchange *exchange, const struct str *bytes)
 {
 	evbuffer_add(output_of(exchange), bytes->p, bytes->len);
@@ -160,6 +165,7 @@ void exchange_begin(struct exchange *exchange, unsigned status, const char *type
 	scoped_str struct str out = {0};
 
 	exchange->has_begun = true;
+	exchange->is_events = is_events(type);
 	exchange->is_chunked = exchange->head.minor > 0;
 	if (!exchange->conn)
 		return;
@@ -189,14 +195,48 @@ size_t exchange_backlog(const struct exchange *exchange)
 	return exchange->conn ? evbuffer_get_length(output_of(exchange)) : 0;
 }
 
-void exchange_end(struct exchange *exchange, bool is_whole)
+static void put_last(struct exchange *exchange)
 {
 	scoped_str struct str out = {0};
 
-	if (exchange->conn && is_whole && exchange->is_chunked && !is_head(exchange)) {
-		http1_add_last_chunk(&out);
-		http1_add_end(&out);
-		put(exchange, &out);
+	if (!exchange->conn || !exchange->is_chunked || is_head(exchange))
+		return;
+	http1_add_last_chunk(&out);
+	http1_add_end(&out);
+	put(exchange, &out);
+}
+
+static void put_error(struct exchange *exchange, const struct http_refusal *refusal)
+{
+	scoped_str struct str event = {0};
+
+	str_puts(&event, "event: error\ndata: ");
+	http_status_problem(&event, refusal->status, refusal->code, refusal->why, NULL);
+	str_puts(&event, "\n\n");
+	exchange_write(exchange, str_slice(&event));
+	put_last(exchange);
+}
+
+void exchange_dismiss(struct exchange *exchange, const struct http_refusal *refusal)
+{
+	struct http_conn *conn = exchange->conn;
+
+	if (!conn)
+		return;
+	if (!exchange->has_begun) {
+		http_read_refuse(conn, refusal);
+	} else if (exchange->is_events) {
+		put_error(exchange, refusal);
+		http_conn_drop_exchange(conn);
+		http_conn_close_when_out(conn);
+	} else {
+		http_conn_drop(conn);
 	}
+}
+
+void exchange_end(struct exchange *exchange, bool is_whole)
+{
+	if (is_whole)
+		put_last(exchange);
 	finish(exchange, is_whole && exchange->has_begun);
 }

@@ -45,6 +45,10 @@ void exchange_begin(struct exchange *exchange, unsigned status, const char *type
 void exchange_write(struct exchange *exchange, struct slice bytes);
 size_t exchange_backlog(const struct exchange *exchange); /* bytes that wait for the client */
 void exchange_on_drained(struct exchange *exchange, void (*on_drained)(void *arg), void *arg);
+/* The client is told why and let go of: by an answer, by the last event of a stream of events, or, where neither can be, by
+ * the cut of its connection. It has left then, as by itself. */
+struct http_refusal;
+void exchange_dismiss(struct exchange *exchange, const struct http_refusal *refusal);
 /* is_whole false: the connection is cut, so that the client sees that something is missing. */
 void exchange_end(struct exchange *exchange, bool is_whole);
 

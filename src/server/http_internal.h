@@ -44,7 +44,7 @@ struct exchange {
 	struct http_bodies *bodies; /* NULL: no bound */
 	size_t body_max, held;      /* held: counted in bodies */
 	int64_t body_begun_ns;
-	bool has_begun, is_chunked, is_strict;
+	bool has_begun, is_chunked, is_strict, is_events;
 	void (*on_body)(void *arg, bool is_there); /* NULL: nobody waits for the body */
 	void *body_arg;
 	void (*on_gone)(void *arg);

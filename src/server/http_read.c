@@ -32,6 +32,8 @@ void http_read_refuse(struct http_conn *conn, const struct http_refusal *refusal
 	http_status_problem(&body, refusal->status, refusal->code, refusal->why, NULL);
 	exchange_add_start(&out, refusal->status, PROBLEM, is_strict);
 	exchange_add_length(&out, body.len);
+	if (refusal->status == 401)
+		http1_add_field(&out, slice_of("WWW-Authenticate"), slice_of("Bearer"));
 	if (refusal->status == 503)
 		http1_add_field(&out, slice_of("Retry-After"), slice_of(RETRY_S));
 	http1_add_field(&out, slice_of("Connection"), slice_of("close"));

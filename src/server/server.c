@@ -8,6 +8,7 @@
 #include "server/allowance.h"
 #include "server/auth.h"
 #include "server/dispatch.h"
+#include "server/guard.h"
 #include "server/indexer.h"
 #include "server/keep.h"
 #include "server/limiter.h"
@@ -98,6 +99,8 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	if (r == 0)
 		r = open_store(server, settings, err);
 	if (r == 0)
+		r = guard_new(server, &server->guard, err);
+	if (r == 0)
 		r = secret_box_open(server->state_dir, &server->secrets, err);
 	if (r == 0)
 		r = make_tls(parts, settings, err);
@@ -107,6 +110,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 		r = workers_new(server->base, THREADS_SLOW, &server->slow, err);
 	if (r < 0)
 		return r;
+	guard_start(server->guard);
 	server->limiter = limiter_new(server->store);
 	server->allowance = allowance_new();
 	server->prometheus = prometheus_new();
@@ -134,6 +138,7 @@ static void stop(struct parts *parts)
 		listener_free(parts->listeners[i]);
 	http_conn_free(parts->conns);
 	retention_stop(server->retention);
+	guard_stop(server->guard);
 	workers_free(server->slow);
 	workers_free(server->workers);
 	watch_stream_hub_free(server->watches);
@@ -145,6 +150,7 @@ static void stop(struct parts *parts)
 	limiter_free(server->limiter);
 	allowance_free(server->allowance);
 	store_free(server->store);
+	guard_free(server->guard);
 	secret_box_free(server->secrets);
 	origin_free(server->origin);
 	SSL_CTX_free(parts->tls);

@@ -21,6 +21,7 @@ struct prometheus;
 struct retention;
 struct webhook_sender;
 struct origin;
+struct guard;
 
 struct server {
 	struct event_base *base;
@@ -37,6 +38,7 @@ struct server {
 	struct retention *retention;
 	struct webhook_sender *sender;
 	struct origin *origin;
+	struct guard *guard;
 	const char *state_dir;
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */

@@ -63,6 +63,11 @@ struct store_key {
 typedef int (*store_key_fn)(const struct store_key *key, void *arg);
 
 int store_key_add(struct store *store, const struct store_key *key, struct err *err);
+/* The first key that its account ever has: 1. 0 where it had one before, and nothing is done: one of all that try at once is
+ * first. tell is called before it is kept; a negative errno of its is returned, with its sentence, and nothing is kept. It
+ * may be called again, where the database wants another try. */
+int store_key_add_first(struct store *store, const struct store_key *key,
+	int (*tell)(void *arg, struct err *err), void *arg, struct err *err);
 /* The key of this hash, unless it was revoked (-ENOENT). */
 int store_key_find(
 	struct store *store, const char *hash, store_key_fn fn, void *arg, struct err *err);

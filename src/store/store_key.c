@@ -44,14 +44,57 @@ static int check_role(const char *role, struct err *err)
 		err, -EINVAL, "role '%.20s': want admin, member or auditor", role ? role : "");
 }
 
-int store_key_add(struct store *store, const struct store_key *key, struct err *err)
+struct first_call {
+	const struct store_key *key;
+	int (*tell)(void *arg, struct err *err);
+	void *arg;
+};
+
+static int add_first(struct db *db, void *arg)
+{
+	/* Nothing is changed, but until the commit no other one comes this far. */
+	static const struct db_sql claim = {
+		.text = "UPDATE account SET created_ms = created_ms WHERE id = $1"};
+	static const struct db_sql count = {
+		.text = "SELECT count(*) FROM api_key WHERE account = $1"};
+	struct first_call *call = arg;
+	struct db_value account = db_text(call->key->account);
+	int64_t n = 0, r = db_run_values(db, &claim, &account, 1, NULL, NULL);
+
+	if (r == 0)
+		return err_set(db->err, -ENOENT, "there is no such account");
+	if (r > 0)
+		r = db_run_values(db, &count, &account, 1, db_row_int, &n);
+	if (r < 0 || n > 0)
+		return r < 0 ? (int)r : 0;
+	r = call->tell(call->arg, db->err);
+	if (r == 0)
+		r = add_key(db, (void *)call->key);
+	return r < 0 ? (int)r : 1;
+}
+
+static int check_key(const struct store_key *key, struct err *err)
 {
 	int r = store_check_account(key->account, err);
 
 	if (r == 0)
 		r = STORE_CHECK_NAMES(err, key->id, key->hash, key->prefix, key->name);
-	if (r == 0)
-		r = check_role(key->role, err);
+	return r < 0 ? r : check_role(key->role, err);
+}
+
+int store_key_add_first(struct store *store, const struct store_key *key,
+	int (*tell)(void *arg, struct err *err), void *arg, struct err *err)
+{
+	struct first_call call = {.key = key, .tell = tell, .arg = arg};
+	int r = check_key(key, err);
+
+	return r < 0 ? r : store_change(store, add_first, &call, err);
+}
+
+int store_key_add(struct store *store, const struct store_key *key, struct err *err)
+{
+	int r = check_key(key, err);
+
 	return r < 0 ? r : store_change(store, add_key, (void *)key, err);
 }
 

@@ -132,6 +132,52 @@ static void test_keys(void **state)
 	assert_told(&out, "k-a a clo_ab first admin 100 8 0 0 -\n");
 }
 
+static int refuse_to_tell(void *arg, struct err *err)
+{
+	return err_set(err, -EPIPE, "nobody listens");
+}
+
+static int tell(void *arg, struct err *err)
+{
+	*(int *)arg += 1;
+	return 0;
+}
+
+/* What could not be told is not kept. */
+static void test_the_first_key(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_key key = {.id = "K1",
+		.account = "c",
+		.hash = "h1",
+		.prefix = "p",
+		.name = "first",
+		.role = "admin",
+		.created_ms = 50};
+	int n = 0;
+
+	assert_int_equal(store_key_add_first(store, &key, tell, &n, &err), -ENOENT);
+	assert_good(store_account_add(
+		store, &(struct store_account){.id = "c", .name = "c", .created_ms = 1}, &err));
+	assert_int_equal(store_key_add_first(store, &key, refuse_to_tell, NULL, &err), -EPIPE);
+	assert_string_equal(err.msg, "nobody listens");
+	assert_int_equal(store_key_list(store, "c", NULL, 10, on_key, &out, &err), 0);
+	assert_int_equal(store_key_add_first(store, &key, tell, &n, &err), 1);
+	assert_int_equal(n, 1);
+	key.id = "K2";
+	key.hash = "h2";
+	assert_int_equal(store_key_add_first(store, &key, tell, &n, &err), 0);
+	assert_int_equal(store_key_revoke(store, "c", "K1", 99, &err), 0);
+	assert_int_equal(store_key_add_first(store, &key, tell, &n, &err), 0); /* it had one */
+	assert_int_equal(n, 1);
+	assert_int_equal(store_key_list(store, "c", NULL, 10, on_key, &out, &err), 1);
+	assert_told(&out, "K1 c p first admin 0 50 0 99 -\n");
+	key.role = "root";
+	assert_int_equal(store_key_add_first(store, &key, tell, &n, &err), -EINVAL);
+}
+
 static void test_sandboxes(void **state)
 {
 	struct store *store = *state;
@@ -527,6 +573,7 @@ int contract_run(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_accounts),
 		TEST(test_keys),
+		TEST(test_the_first_key),
 		TEST(test_sandboxes),
 		TEST(test_events),
 		TEST(test_objects),

@@ -168,6 +168,53 @@ static void test_one_begins_a_request(void **state)
 	assert_int_equal(shared->n_lost, PROCESSES * THREADS - 1);
 }
 
+static int tell_key(void *arg, struct err *err)
+{
+	(void)atomic_fetch_add(&shared->n_other, 1);
+	return 0;
+}
+
+static void add_first_key(const struct worker *w)
+{
+	char id[16];
+	struct store_key key = {.id = id,
+		.account = "empty",
+		.hash = id,
+		.prefix = "p",
+		.name = "first",
+		.role = "admin",
+		.created_ms = 5};
+	int r;
+
+	(void)snprintf(id, sizeof(id), "k%d-%d", w->process, w->thread);
+	r = store_key_add_first(w->store, &key, tell_key, NULL, NULL);
+	(void)atomic_fetch_add(r == 1 ? &shared->n_won : &shared->n_lost, r >= 0);
+}
+
+static int count_key(const struct store_key *key, void *arg)
+{
+	*(int *)arg += 1;
+	return 0;
+}
+
+/* And nobody but who keeps it tells it. */
+static void test_one_makes_the_first_key(void **state)
+{
+	struct store *store = place_open();
+	struct err err = {0};
+	int n = 0;
+
+	assert_good(store_account_add(store,
+		&(struct store_account){.id = "empty", .name = "empty", .created_ms = 1}, &err));
+	race(THREADS, add_first_key);
+	assert_int_equal(shared->n_won, 1);
+	assert_int_equal(shared->n_lost, PROCESSES * THREADS - 1);
+	assert_int_equal(shared->n_other, 1);
+	assert_good(store_key_list(store, "empty", NULL, 10, count_key, &n, &err));
+	assert_int_equal(n, 1);
+	store_close(store);
+}
+
 static void take_rate(const struct worker *w)
 {
 	int r;
@@ -609,6 +656,7 @@ int racing_run(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_wins_a_token),
 		TEST(test_one_begins_a_request),
+		TEST(test_one_makes_the_first_key),
 		TEST(test_a_rate_is_shared),
 		TEST(test_a_delivery_has_one_claimer),
 		TEST(test_cursors_beside_writers),
