@@ -212,6 +212,18 @@ int store_object_remove(struct store *store, const struct store_object *which, s
 int store_object_list(struct store *store, const struct store_object *which, int limit,
 	store_object_fn fn, void *arg, struct err *err);
 
+/* Changes one that is there: -ENOENT where it was removed meanwhile, which store_object_put() would undo. */
+int store_object_change(struct store *store, const struct store_object *object, struct err *err);
+/* Those of the same account and kind, of all its sandboxes and its own, by name; the sandbox of which is not read. */
+int store_object_list_all(struct store *store, const struct store_object *which, int limit,
+	store_object_fn fn, void *arg, struct err *err);
+/* Whoever's it is, of a kind whose names are ids. -ENOENT */
+int store_object_find(struct store *store, const char *kind, const char *name, store_object_fn fn,
+	void *arg, struct err *err);
+/* Those of a kind whose sandbox has ended, whosever they are: what the server itself removes. */
+int store_object_ended(struct store *store, const char *kind, int limit, store_object_fn fn,
+	void *arg, struct err *err);
+
 /* ---- deliveries of webhooks ---- */
 
 struct store_delivery {

@@ -317,8 +317,47 @@ static void test_objects(void **state)
 	o.name = "key";
 	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), 0);
 	assert_told(&out, "a secret sb-a key 2 {2}\n");
+	o.json = "{3}";
+	assert_int_equal(store_object_change(store, &o, &err), 0);
+	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), 0);
+	assert_told(&out, "a secret sb-a key 0 {3}\n");
 	assert_int_equal(store_object_remove(store, &o, &err), 0);
 	assert_int_equal(store_object_remove(store, &o, &err), -ENOENT);
+	assert_int_equal(store_object_change(store, &o, &err), -ENOENT);
+	assert_int_equal(store_object_get(store, &o, on_object, &out, &err), -ENOENT);
+}
+
+/* By their names alone, of all sandboxes of an account, and what a sandbox that has ended leaves. */
+static void test_objects_of_sandboxes(void **state)
+{
+	static const struct store_object objects[] = {
+		{.account = "a", .kind = "preview", .name = "pv2", .json = "{2}", .sandbox = "sb-a"},
+		{.account = "a", .kind = "preview", .name = "pv3", .json = "{3}"},
+		{.account = "b", .kind = "preview", .name = "pv1", .json = "{1}", .sandbox = "sb-b"},
+		{.account = "b", .kind = "other", .name = "pv2", .json = "{4}", .sandbox = "sb-b"},
+	};
+	struct store *store = *state;
+	struct store_object o = {.account = "a", .kind = "preview", .sandbox = "not read"};
+	struct store_sandbox ended = {.id = "sb-b", .account = "b", .state = "ended", .ended_ms = 7};
+	struct str out = {0};
+	struct err err = {0};
+
+	place_people(store);
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
+		assert_int_equal(store_object_put(store, &objects[i], &err), 0);
+	assert_int_equal(store_object_list_all(store, &o, 10, on_object, &out, &err), 2);
+	assert_told(&out, "a preview sb-a pv2 0 {2}\na preview - pv3 0 {3}\n");
+	o.name = "pv2";
+	assert_int_equal(store_object_list_all(store, &o, 1, on_object, &out, &err), 1);
+	assert_told(&out, "a preview - pv3 0 {3}\n");
+	assert_int_equal(store_object_find(store, "preview", "pv1", on_object, &out, &err), 0);
+	assert_told(&out, "b preview sb-b pv1 0 {1}\n");
+	assert_int_equal(store_object_find(store, "other", "pv1", on_object, &out, &err), -ENOENT);
+	assert_string_equal(err.msg, "there is no such other");
+	assert_int_equal(store_object_ended(store, "preview", 10, on_object, &out, &err), 0);
+	assert_int_equal(store_sandbox_put(store, &ended, &err), 1);
+	assert_int_equal(store_object_ended(store, "preview", 10, on_object, &out, &err), 1);
+	assert_told(&out, "b preview sb-b pv1 0 {1}\n");
 }
 
 static void test_deliveries(void **state)
@@ -577,6 +616,7 @@ int contract_run(void)
 		TEST(test_sandboxes),
 		TEST(test_events),
 		TEST(test_objects),
+		TEST(test_objects_of_sandboxes),
 		TEST(test_deliveries),
 		TEST(test_requests),
 		TEST(test_tokens),

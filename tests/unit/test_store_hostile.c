@@ -406,6 +406,8 @@ CALL(audit_page, store_audit_page(s, QUERY(NULL), on_event, NULL, err))
 CALL(object_put, store_object_put(s, OBJECT("sb-a"), err))
 CALL(object_get, store_object_get(s, OBJECT(NULL), on_told_object, NULL, err))
 CALL(object_list, store_object_list(s, OBJECTS, 9, on_told_object, NULL, err))
+CALL(object_list_all, store_object_list_all(s, OBJECTS, 9, on_told_object, NULL, err))
+CALL(object_change, store_object_change(s, OBJECT(NULL), err))
 CALL(object_remove, store_object_remove(s, OBJECT(NULL), err))
 CALL(delivery_again, store_delivery_again(s, DELIVERIES, err))
 CALL(delivery_page, store_delivery_page(s, DELIVERIES, 9, on_delivery, NULL, err))
@@ -425,7 +427,8 @@ static const struct {
 	{call_sandbox_forget, -ENOENT, 0}, {call_log_page, 0, 0}, {call_log_page_of, 0, 0},
 	{call_log_search, 0, 0}, {call_log_get, -ENOENT, 0}, {call_lifecycle_page, 0, 0},
 	{call_audit_page, 0, 0}, {call_object_put, -ENOENT, 0}, {call_object_get, -ENOENT, 0},
-	{call_object_list, 0, 0}, {call_object_remove, -ENOENT, 0},
+	{call_object_list, 0, 0}, {call_object_list_all, 0, 0},
+	{call_object_change, -ENOENT, 0}, {call_object_remove, -ENOENT, 0},
 	{call_delivery_again, -ENOENT, 0}, {call_delivery_page, 0, 0},
 	{call_request_finish, -ESTALE, 0}, {call_request_drop, -ESTALE, 0},
 	{call_request_begin, STORE_ONCE_NEW, 0}, {call_metric_page, 0, 0},

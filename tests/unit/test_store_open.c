@@ -50,7 +50,7 @@ static void test_newer_version(void **state)
 	store_close(place_open());
 	script("INSERT INTO migration VALUES (99, 'later', 'x', 1)");
 	assert_refused(-EPROTONOSUPPORT, "the database is of version 99 and this cloche knows none "
-					 "after 1: use a newer cloche");
+					 "after 2: use a newer cloche");
 }
 
 static void test_other_line(void **state)
@@ -67,14 +67,14 @@ static const struct db_sql note = {.text = "SELECT note FROM account WHERE id = 
 
 static void test_migrating_data(void **state)
 {
-	struct migration steps[3] = {store_migrations[0],
-		{.version = 2,
+	struct migration steps[4] = {store_migrations[0], store_migrations[1],
+		{.version = 3,
 			.name = "note",
 			.common = "ALTER TABLE account ADD COLUMN note BIGINT NOT NULL DEFAULT 5;"
 				  "UPDATE account SET note = 6 WHERE id = 'a';",
 			.sqlite = "",
 			.postgres = ""},
-		{.version = 3,
+		{.version = 4,
 			.name = "broken",
 			.common = "UPDATE account SET note = 7; SELECT nonsense;",
 			.sqlite = "",
@@ -87,27 +87,31 @@ static void test_migrating_data(void **state)
 	store = place_open();
 	place_people(store);
 	store_close(store);
-	assert_good(store_migrate(db, steps, 2, &err));
+	assert_int_equal(store_n_migrations, 2);
+	assert_good(store_migrate(db, steps, 3, &err));
 	assert_int_equal(number(db, &count_accounts), 1);
 	assert_int_equal(number(db, &note), 6);
 	/* What fails half-way was never begun. */
-	assert_true(store_migrate(db, steps, 3, &err) < 0);
-	assert_non_null(strstr(err.msg, "bring the database to version 3 (broken): "));
-	assert_int_equal(number(db, &version), 2);
+	assert_true(store_migrate(db, steps, 4, &err) < 0);
+	assert_non_null(strstr(err.msg, "bring the database to version 4 (broken): "));
+	assert_int_equal(number(db, &version), 3);
 	assert_int_equal(number(db, &note), 6);
-	assert_good(store_migrate(db, steps, 2, &err));
+	assert_good(store_migrate(db, steps, 3, &err));
 	db_close(db);
-	assert_refused(-EPROTONOSUPPORT, "of version 2");
+	assert_refused(-EPROTONOSUPPORT, "of version 3");
 }
 
 /* What a database of each version holds, in the words of that version: one for each step. */
+#define FILLING_1 \
+	"INSERT INTO account VALUES ('a', 'team-a', 1, 1, 1);" \
+	"INSERT INTO api_key VALUES ('k-a', 'a', 'h-a', 'p', 'n', 'admin', 1, 1, 0, 0);" \
+	"INSERT INTO sandbox VALUES ('sb-a', 1, 'a', 'n', 'ended', '/r', '{}', 1, 2);" \
+	"INSERT INTO log VALUES (1, 'sb-a', 1, 1, 'a', 'ex1', 'agent', 'exec', 0, 0, 1, 1," \
+	" 'make test', '{}');" \
+	"UPDATE counter SET last = 1 WHERE name IN ('log', 'sandbox');"
 static const char *const fillings[] = {
-	"INSERT INTO account VALUES ('a', 'team-a', 1, 1, 1);"
-	"INSERT INTO api_key VALUES ('k-a', 'a', 'h-a', 'p', 'n', 'admin', 1, 1, 0, 0);"
-	"INSERT INTO sandbox VALUES ('sb-a', 1, 'a', 'n', 'ended', '/r', '{}', 1, 2);"
-	"INSERT INTO log VALUES (1, 'sb-a', 1, 1, 'a', 'ex1', 'agent', 'exec', 0, 0, 1, 1,"
-	" 'make test', '{}');"
-	"UPDATE counter SET last = 1 WHERE name IN ('log', 'sandbox');",
+	FILLING_1,
+	FILLING_1, /* 2 has the same tables */
 };
 
 static int on_row(const struct store_log_row *row, void *arg)
@@ -180,7 +184,7 @@ static void test_starting_at_once(void **state)
 		assert_int_equal(status, 0);
 	}
 	db = open_db();
-	assert_int_equal(number(db, &version), 1);
+	assert_int_equal(number(db, &version), (int64_t)store_n_migrations);
 	db_close(db);
 }
 
