@@ -266,6 +266,10 @@ int create_options_shape(struct create_options *o, const struct cli *cli, struct
 	spec_network_settle(&o->spec->network);
 	if (r == 0 && o->within)
 		r = create_within_check(o->spec, o->within, err);
+	else if (r == 0 && o->spec->network.control_plane)
+		r = err_set(err, -EINVAL,
+			"control_plane is for sandboxes that `cloche serve` makes: nobody answers "
+			"others");
 	/* Once before much is unpacked, and once when all is known. */
 	if (r == 0 && o->spec->image)
 		r = spec_check(o->spec, cli->state_dir, cli->run_dir, err);

@@ -121,6 +121,20 @@ static uint64_t told_here(struct bridge *bridge)
 	return mask;
 }
 
+/* The flow leads there, so whoever is named is the caller's mistake, or his attempt to be judged as another host. */
+static bool refuse_other_host(
+	struct bridge *bridge, const struct http_request *request, struct http_answer *ret)
+{
+	if (!bridge->head.is_plane || !request->host || policy_is_plane(request->host))
+		return false;
+	ret->refuse = true;
+	snprintf(ret->rule, sizeof(ret->rule), "default: names must agree");
+	snprintf(ret->reason, sizeof(ret->reason),
+		"the request asks for '%.100s' at the control plane: ask for %s", request->host,
+		SPEC_PLANE_HOST);
+	return true;
+}
+
 static void judge(void *arg, const struct http_request *request, struct http_answer *ret_answer)
 {
 	struct bridge *bridge = arg;
@@ -136,6 +150,8 @@ static void judge(void *arg, const struct http_request *request, struct http_ans
 		refuse(ret_answer, &bridge->answer); /* the name itself is refused */
 		return;
 	}
+	if (refuse_other_host(bridge, request, ret_answer))
+		return;
 	if (names_agree(bridge, request, &answer))
 		policy_check(bridge->gw->policy, &query, &answer);
 	if (answer.verdict == POLICY_DENY ||
@@ -308,7 +324,8 @@ struct http_setup bridge_http_setup(struct bridge *bridge, bool is_tls, bool ver
 	struct gateway *gw = bridge->gw;
 
 	return (struct http_setup){.tls = is_tls,
-		.verified = verified,
+		.verified = verified || bridge->head.is_plane, /* the supervisor made it */
+		.keeps_no_body = bridge->head.is_plane,
 		.name = bridge->head.host,
 		.address = bridge->head.address_text,
 		.port = bridge->head.port,

@@ -117,7 +117,7 @@ static bool look_at(struct bridge *bridge, struct slice first)
 {
 	enum http_kind kind;
 
-	if ((unsigned char)*first.p == TLS_RECORD)
+	if ((unsigned char)*first.p == TLS_RECORD && !bridge->head.is_plane)
 		return look_at_tls(bridge, first);
 	kind = http_sniff(first);
 	switch (kind) {

@@ -11,6 +11,7 @@
 #include "gateway/flow_head.h"
 #include "gateway/gateway_internal.h"
 #include "gateway/lookup.h"
+#include "gateway/plane.h"
 #include "gateway/proxy_wire.h"
 #include "spec/spec_rule.h"
 #include "util/clock.h"
@@ -18,6 +19,7 @@
 /* Longer than the kernel's own patience with SYNs (127 s), so that its reason comes first. */
 #define DIAL_NS     (130 * CLOCK_NS_PER_S)
 #define KEEPALIVE_S 120
+#define PLANE_NS    (5 * CLOCK_NS_PER_S)
 #define PROXY_NS    (9 * CLOCK_NS_PER_S) /* for connecting and answering together */
 
 void dial_cancel(struct dial *dial)
@@ -26,6 +28,7 @@ void dial_cancel(struct dial *dial)
 		return;
 	poller_timer_stop(dial->gw->poller, &dial->timer);
 	poller_remove(dial->gw->poller, &dial->io);
+	plane_cancel(dial);
 	lookup_cancel(dial->lookup);
 	dial->lookup = NULL;
 	if (dial->fd >= 0)
@@ -224,4 +227,35 @@ int dial_start(struct gateway *gw, struct dial *dial, const uint8_t address[16],
 		dial_cancel(dial);
 	}
 	return r;
+}
+
+int dial_start_plane(
+	struct gateway *gw, struct dial *dial, void (*on_done)(void *ctx, int r), void *ctx)
+{
+	int r;
+
+	*dial = (struct dial){.gw = gw,
+		.fd = -1,
+		.io = {.fd = -1},
+		.why = "the control plane cannot be reached",
+		.on_done = on_done,
+		.ctx = ctx};
+	dial->timer = (struct poller_timer){.on_time = on_late, .ctx = dial};
+	r = gw->plane ? plane_ask(gw->plane, dial) : -ECONNREFUSED;
+	if (r < 0)
+		return r;
+	poller_timer_set(gw->poller, &dial->timer, PLANE_NS);
+	dial->state = DIAL_PLANE;
+	return 0;
+}
+
+void dial_adopt(struct dial *dial, int fd)
+{
+	int r = fd < 0 ? fd : poller_add(dial->gw->poller, &dial->io, fd, on_ready, dial);
+
+	if (fd >= 0 && r < 0)
+		close(fd);
+	else if (fd >= 0)
+		dial->fd = fd;
+	finish(dial, r < 0 ? r : 0);
 }

@@ -20,6 +20,7 @@ struct flow_head {
 	const char *protocol; /* "tcp", "udp" */
 	uint8_t dialled[16];  /* where it really leads, if that is known */
 	bool has_dialled;
+	bool is_plane;  /* it leads to the control plane, which has no address */
 	bool was_asked; /* somebody said that it may be reached */
 	struct netcatch_owner owner;
 	char address_text[FLOW_ADDRESS_SIZE];

@@ -16,6 +16,7 @@
 #include "gateway/limits.h"
 #include "gateway/own_address.h"
 #include "gateway/owners.h"
+#include "gateway/plane.h"
 #include "gateway/proxy_wire.h"
 #include "gateway/published.h"
 #include "gateway/refused.h"
@@ -229,6 +230,8 @@ static int start(struct gateway *gw, struct err *err)
 		r = dns_proxy_open(gw, &gw->dns, err);
 	if (r == 0)
 		r = udp_flows_open(gw, &gw->udp, err);
+	if (r == 0 && gw->config.network.control_plane)
+		r = plane_open(gw, &gw->plane, err);
 	if (r == 0)
 		r = published_open(gw, &gw->published, err);
 	if (r == 0)
@@ -248,6 +251,7 @@ static void stop(struct gateway *gw)
 	dns_streams_free(gw->dns_streams);
 	intake_free(gw->intake);
 	bridge_all_free(gw->bridges);
+	plane_free(gw->plane);
 	ask_all_free(gw->asks);
 	resolver_free(gw->resolver);
 	owners_free(gw->owners);

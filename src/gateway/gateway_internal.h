@@ -51,6 +51,7 @@ struct gateway {
 	struct published *published;
 	struct visitors *visitors;
 	struct asks *asks;
+	struct plane *plane;           /* NULL: this sandbox has none */
 	int64_t last_flow;             /* number of the newest */
 	struct secrets *secrets;       /* as they were at the start; NULL: none */
 	size_t body_spare;             /* bytes that copies of long bodies may take */

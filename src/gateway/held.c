@@ -200,7 +200,7 @@ static void on_dialled(void *ctx, int r)
 	struct held *held = ctx;
 
 	memcpy(held->head.dialled, held->address, sizeof(held->head.dialled));
-	held->head.has_dialled = true;
+	held->head.has_dialled = !held->head.is_plane;
 	if (r < 0) {
 		fail(held, -r);
 		return;
@@ -280,14 +280,17 @@ void held_dial(struct held *held)
 		}
 		count(held, true);
 	}
-	if (!held->has_address) {
+	if (!held->has_address && !held->head.is_plane) {
 		held->state = HELD_RESOLVING;
 		held->lookup = lookup_start(gw, held->head.host, on_found, held);
 		return;
 	}
 	held->state = HELD_DIALLING;
-	r = dial_start(
-		gw, &held->dial, held->address, held->port, name_for_proxy(held), on_dialled, held);
+	if (held->head.is_plane)
+		r = dial_start_plane(gw, &held->dial, on_dialled, held);
+	else
+		r = dial_start(gw, &held->dial, held->address, held->port, name_for_proxy(held),
+			on_dialled, held);
 	if (r == -EMFILE || r == -ENFILE)
 		held->dial.why = limits_no_room(gw->limits);
 	if (r < 0)
@@ -366,6 +369,7 @@ void held_start(struct gateway *gw, const struct netcatch_record *record)
 	flow_head_init(&held->head, "tcp", record->key.dst, record->key.dport, verdict.host,
 		&record->owner);
 	held->head.flow = gateway_flow_number(gw);
+	held->head.is_plane = names_is_synthetic(record->key.dst) && policy_is_plane(verdict.host);
 	keep_packet(held, record);
 	intake_remember(gw->intake, held);
 	decide(held);

@@ -7,7 +7,8 @@ void http_copy_init(
 	struct http_copy *copy, const struct http_setup *setup, bool is_response, bool is_model)
 {
 	*copy = (struct http_copy){.limit = setup->body_limit,
-		.keep = !is_response || is_model || setup->record_responses,
+		.keep = !setup->keeps_no_body &&
+	                (!is_response || is_model || setup->record_responses),
 		.spare = is_model ? setup->spare : NULL};
 	if (copy->keep)
 		digest_init(&copy->digest);

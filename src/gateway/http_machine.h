@@ -125,8 +125,9 @@ struct http_hooks {
 struct secrets;
 
 struct http_setup {
-	bool tls;      /* URLs begin with https */
-	bool verified; /* the server's certificate was found good: values may go there */
+	bool tls;           /* URLs begin with https */
+	bool verified;      /* the server's certificate was found good: values may go there */
+	bool keeps_no_body; /* nor message: only how long they are */
 	/* What led here, in lower case; where `verified`, whose certificate it is. NULL: none */
 	const char *name;
 	const char *address;   /* numeric: stands for the name where there is none */

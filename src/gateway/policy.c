@@ -65,6 +65,7 @@ int policy_new(const struct spec_network *network, struct policy **ret_policy, s
 	policy->net = network->net;
 	policy->shadow = network->shadow;
 	policy->ask = network->ask;
+	policy->has_plane = network->control_plane;
 	policy->tls = network->tls;
 	add_maps(policy, network);
 	r = add_rules(&policy->allow, network, &network->allow, err);
@@ -156,8 +157,15 @@ const struct spec_host_map *policy_map(const struct policy *policy, const char *
 	return best;
 }
 
+bool policy_is_plane(const char *host)
+{
+	return host && strcmp(host, SPEC_PLANE_HOST) == 0;
+}
+
 bool policy_is_mapped(const struct policy *policy, const char *host)
 {
+	if (policy_is_plane(host))
+		return true;
 	for (size_t i = 0; host && i < policy->n_maps; i++)
 		if (fit(&policy->maps[i], host, policy->maps[i].port))
 			return true;

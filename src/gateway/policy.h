@@ -63,5 +63,8 @@ const struct spec_host_map *policy_map(
 	const struct policy *policy, const char *host, uint16_t port);
 /* Whether any port of the name is mapped: DNS answers such names with synthetic addresses. */
 bool policy_is_mapped(const struct policy *policy, const char *host);
+/* The control plane's name, which leads to no address. Rules to deny hold for it, and nothing else: no mode, no rule to
+ * allow, no --shadow opens it where the spec does not. */
+bool policy_is_plane(const char *host);
 
 #endif

@@ -292,12 +292,51 @@ static void say_not_listed(
 			look->q->host ? "" : "a raw address and ", wish);
 }
 
+static bool is_udp(const struct policy_query *q)
+{
+	return q->protocol && strcmp(q->protocol, "udp") == 0;
+}
+
+/* The control plane's name: the spec says whether there is one, and rules to deny which requests it gets. It has no
+ * address, so where one is asked for under this name it is another's. */
+static enum policy_verdict decide_plane(
+	struct look *look, struct policy_answer *a, bool *ret_shadow)
+{
+	uint16_t port = look->q->port;
+	bool is_elsewhere = port && (port != SPEC_PLANE_PORT || is_udp(look->q));
+
+	*ret_shadow = false;
+	if (!look->policy->has_plane) {
+		say(a->rule, sizeof(a->rule), "default: no control plane");
+		say(a->reason, sizeof(a->reason),
+			"%s leads to the control plane, which this sandbox was not given" LAST_WORD
+			"one made with \"control_plane\": true",
+			SPEC_PLANE_HOST);
+		return POLICY_DENY;
+	}
+	if (is_elsewhere || look->q->has_address) {
+		say(a->rule, sizeof(a->rule), "default: control plane");
+		say(a->reason, sizeof(a->reason),
+			"the control plane is at TCP port %d of %s alone, without TLS: use "
+			"http://%s",
+			SPEC_PLANE_PORT, SPEC_PLANE_HOST, SPEC_PLANE_HOST);
+		return POLICY_DENY;
+	}
+	*ret_shadow = true;
+	if (deny_by_rule(look, a, &a->only_http))
+		return POLICY_DENY;
+	say(a->rule, sizeof(a->rule), "control_plane");
+	return POLICY_ALLOW;
+}
+
 static enum policy_verdict decide(struct look *look, struct policy_answer *a, bool *ret_shadow)
 {
 	struct allowed allowed = {0};
 	const struct policy *policy = look->policy;
 	struct best best;
 
+	if (policy_is_plane(look->q->host))
+		return decide_plane(look, a, ret_shadow);
 	if (deny_by_rule(look, a, &a->only_http))
 		return POLICY_DENY;
 	look_up(look, &allowed);
@@ -348,7 +387,7 @@ void policy_check(const struct policy *policy, const struct policy_query *query,
 	look.is_plain = query->method && policy_path_read(query->path, &look.path);
 	look.has_inner = query->has_address && address_range_carried(query->address, look.inner);
 	a.verdict = decide(&look, &a, &lets_shadow);
-	if (a.only_http && query->protocol && strcmp(query->protocol, "udp") == 0)
+	if (a.only_http && is_udp(query))
 		a.verdict = refuse_udp(&look, &a);
 	if (a.verdict != POLICY_ALLOW || policy->shadow)
 		a.only_http = false;
@@ -357,6 +396,8 @@ void policy_check(const struct policy *policy, const struct policy_query *query,
 		a.verdict = POLICY_ALLOW;
 		a.shadow = true;
 	}
+	if (a.verdict == POLICY_ALLOW && policy_is_plane(query->host))
+		a.only_http = query->port != 0;
 	str_done(&look.path);
 	*ret_answer = a;
 }

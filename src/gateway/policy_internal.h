@@ -19,6 +19,7 @@ struct policy_rules {
 struct policy {
 	enum spec_net net;
 	bool shadow, ask;
+	bool has_plane; /* the control plane's name leads there */
 	enum spec_tls tls;
 	struct policy_rules allow, deny;
 	struct policy_rules passthrough; /* names only */

@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 		r = work(&l, &err);
 	if (r < 0 && err.msg[0])
 		log_warn("%s", err.msg);
-	serve_process_stop(&l.serve);
+	serve_process_stop(&l.serve, &l.office);
 	json_decref(l.settings);
 	return r < 0 ? 125 : 0;
 }

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "control/plane_socket.h"
 #include "launcher/listeners.h"
 #include "util/fdio.h"
 #include "util/mem.h"
@@ -67,15 +68,16 @@ static int add_socket(struct serve_process *serve, int fd, const char *kind)
 	return 0;
 }
 
-static int open_sockets(struct serve_process *serve, const json_t *settings, struct err *err)
+static int open_sockets(struct serve_process *serve, const struct office *office,
+	const json_t *settings, struct err *err)
 {
 	const json_t *listen = json_object_get(settings, "listen");
 	const char *path = text_of(settings, "socket");
 	int r = 0;
 
-	if (json_array_size(listen) + 1 > SERVE_PROCESS_SOCKETS)
+	if (json_array_size(listen) + 2 > SERVE_PROCESS_SOCKETS)
 		return err_set(
-			err, -E2BIG, "at most %d places to listen on", SERVE_PROCESS_SOCKETS - 1);
+			err, -E2BIG, "at most %d places to listen on", SERVE_PROCESS_SOCKETS - 2);
 	for (size_t i = 0; r == 0 && i < json_array_size(listen); i++) {
 		const char *place = json_string_value(json_array_get(listen, i));
 
@@ -83,6 +85,9 @@ static int open_sockets(struct serve_process *serve, const json_t *settings, str
 	}
 	if (r == 0 && path)
 		r = add_socket(serve, listeners_open_unix(path, err), "unix");
+	if (r == 0)
+		r = add_socket(serve, plane_socket_listen(office->state_dir, serve->inside, err),
+			"inside");
 	return r;
 }
 
@@ -135,7 +140,7 @@ int serve_process_prepare(
 	if (r == 0)
 		r = make_folder(serve, office->state_dir, err);
 	if (r == 0)
-		r = open_sockets(serve, settings, err);
+		r = open_sockets(serve, office, settings, err);
 	if (r == 0)
 		r = read_pem(serve, settings, "tls_cert", err);
 	if (r == 0)
@@ -235,7 +240,7 @@ void serve_process_answer(struct serve_process *serve, const struct office *offi
 	}
 }
 
-void serve_process_stop(struct serve_process *serve)
+void serve_process_stop(struct serve_process *serve, const struct office *office)
 {
 	if (serve->pid > 0) {
 		(void)kill(serve->pid, SIGTERM);
@@ -244,6 +249,8 @@ void serve_process_stop(struct serve_process *serve)
 	}
 	for (size_t i = 0; i < serve->n_sockets; i++)
 		close(serve->sockets[i]);
+	if (serve->inside[0])
+		plane_socket_remove(office->state_dir, serve->inside);
 	scoped_close(&serve->office_fd);
 	json_decref(serve->settings);
 	*serve = SERVE_PROCESS_NONE;

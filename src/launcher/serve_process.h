@@ -10,9 +10,10 @@
 
 #include "launcher/office.h"
 #include "util/err.h"
+#include "util/id.h"
 
 #define SERVE_PROCESS_GIVES_UP 3 /* its exit status where starting it again would not help */
-#define SERVE_PROCESS_SOCKETS  8
+#define SERVE_PROCESS_SOCKETS  9
 
 struct serve_process {
 	pid_t pid; /* 0: none */
@@ -21,6 +22,8 @@ struct serve_process {
 	int office_fd; /* its requests; -1: none */
 	int sockets[SERVE_PROCESS_SOCKETS];
 	size_t n_sockets;
+	char inside
+		[ID_SIZE]; /* the name of the socket for calls from sandboxes (plane_socket.h); "": none */
 	json_t *settings; /* what it is told */
 	time_t started_s;
 };
@@ -34,6 +37,6 @@ int serve_process_prepare(struct serve_process *serve, struct office *office,
 int serve_process_start(struct serve_process *serve, struct err *err);
 void serve_process_answer(struct serve_process *serve, const struct office *office);
 /* Asks it to end, waits, lets go of all. */
-void serve_process_stop(struct serve_process *serve);
+void serve_process_stop(struct serve_process *serve, const struct office *office);
 
 #endif

@@ -34,8 +34,9 @@ enum gateway_fd {
 	GATEWAY_FD_COPIES = 18, /* where rules catch: SYNs, and there are no maps and no ring */
 	GATEWAY_FD_FINDER = 19, /* SOCK_SEQPACKET: a netcatch_key goes, a netcatch_found comes */
 	GATEWAY_FD_VISITS = 20, /* SOCK_SEQPACKET: a gateway_visit comes, with a descriptor */
+	GATEWAY_FD_PLANE = 21,  /* SOCK_SEQPACKET, of struct gateway_plane; may be closed */
 	GATEWAY_FD_PUBLISHED =
-		21, /* the first of the listeners of published ports, in the spec's order */
+		22, /* the first of the listeners of published ports, in the spec's order */
 	GATEWAY_FD_END = GATEWAY_FD_PUBLISHED + GATEWAY_PUBLISHED_MAX,
 };
 
@@ -46,6 +47,14 @@ enum gateway_fd {
 struct gateway_visit {
 	uint16_t port;
 	char from[GATEWAY_FROM_SIZE]; /* who it is, as net.accept says it: "192.0.2.1:40000" */
+};
+
+/* On GATEWAY_FD_PLANE. From the gateway: a connection to the control plane is wanted. Back: the same id, and the
+ * connection with it, or why there is none. */
+struct gateway_plane {
+	uint64_t id;
+	int32_t error; /* a positive errno, or 0 */
+	uint32_t unused;
 };
 
 #define GATEWAY_WIRE_HEAD 8

@@ -16,32 +16,21 @@ static const struct {
 	bool upper; /* capitals and digits only */
 	bool wants_digit;
 } tokens[] = {
-	{"sk-", 16, 256, 12, false, true},
-	{"ghp_", 20, 255, 16, false, false},
-	{"gho_", 20, 255, 16, false, false},
-	{"ghu_", 20, 255, 16, false, false},
-	{"ghs_", 20, 255, 16, false, false},
-	{"ghr_", 20, 255, 16, false, false},
-	{"github_pat_", 20, 255, 12, false, false},
-	{"glpat-", 16, 255, 8, false, false},
-	{"xoxa-", 10, 255, 5, false, true},
-	{"xoxb-", 10, 255, 5, false, true},
-	{"xoxe-", 10, 255, 5, false, true},
-	{"xoxp-", 10, 255, 5, false, true},
-	{"xoxr-", 10, 255, 5, false, true},
-	{"xoxs-", 10, 255, 5, false, true},
-	{"AKIA", 16, 16, 16, true, false},
-	{"ASIA", 16, 16, 16, true, false},
-	{"AIza", 30, 64, 4, false, false},
-	{"npm_", 30, 64, 24, false, false},
-	{"hf_", 30, 64, 24, false, false},
-	{"pypi-", 32, 512, 12, false, true},
-	{"dop_v1_", 40, 80, 32, false, true},
-	{"sk_live_", 16, 255, 12, false, false},
-	{"sk_test_", 16, 255, 12, false, false},
-	{"rk_live_", 16, 255, 12, false, false},
+	{"sk-", 16, 256, 12, false, true}, {"ghp_", 20, 255, 16, false, false},
+	{"gho_", 20, 255, 16, false, false}, {"ghu_", 20, 255, 16, false, false},
+	{"ghs_", 20, 255, 16, false, false}, {"ghr_", 20, 255, 16, false, false},
+	{"github_pat_", 20, 255, 12, false, false}, {"glpat-", 16, 255, 8, false, false},
+	{"xoxa-", 10, 255, 5, false, true}, {"xoxb-", 10, 255, 5, false, true},
+	{"xoxe-", 10, 255, 5, false, true}, {"xoxp-", 10, 255, 5, false, true},
+	{"xoxr-", 10, 255, 5, false, true}, {"xoxs-", 10, 255, 5, false, true},
+	{"AKIA", 16, 16, 16, true, false}, {"ASIA", 16, 16, 16, true, false},
+	{"AIza", 30, 64, 4, false, false}, {"npm_", 30, 64, 24, false, false},
+	{"hf_", 30, 64, 24, false, false}, {"pypi-", 32, 512, 12, false, true},
+	{"dop_v1_", 40, 80, 32, false, true}, {"sk_live_", 16, 255, 12, false, false},
+	{"sk_test_", 16, 255, 12, false, false}, {"rk_live_", 16, 255, 12, false, false},
+	{"clo_", 43, 43, 4, false, false}, /* our own (server/auth.h) */
 };
-const char redact_rules_token_starts[] = "sgxAnhpdre";
+const char redact_rules_token_starts[] = "sgxAnhpdrec";
 
 static size_t tail_len(struct slice text, size_t from)
 {

@@ -34,8 +34,8 @@ static void write_secret(struct str *out, const char *name, const json_t *object
 /* As a spec of a network that has it would be checked. */
 static int check_hosts(const char *name, json_t *hosts, struct err *err)
 {
-	json_t *probe = json_pack(
-		"{s:s,s:[{s:s,s:O}]}", "net", "open", "secrets", "name", name, "hosts", hosts);
+	json_t *probe = json_pack("{s:s,s:b,s:[{s:s,s:O}]}", "net", "open", "control_plane", 1,
+		"secrets", "name", name, "hosts", hosts);
 	scoped_mem char *text = json_dumps(probe, JSON_COMPACT);
 	struct spec_network net;
 	int r;

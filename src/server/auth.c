@@ -79,6 +79,32 @@ static int by_key(struct call *call, struct slice key, struct err *err)
 	return limiter_take(call->server->limiter, &call->caller, found.rate_limit, err);
 }
 
+static int see_sandbox(const struct store_sandbox *sandbox, void *arg)
+{
+	(void)sandbox;
+	(void)arg;
+	return 0;
+}
+
+/* From within a sandbox a key does no more than one of its account: else a key that got into somebody else's would act there,
+ * told in the audit log by a sandbox that its owner cannot see. */
+static int check_inside(struct call *call, const char *sandbox, struct err *err)
+{
+	struct caller *caller = &call->caller;
+	int r = store_sandbox_get(
+		call->server->store, caller->account, sandbox, see_sandbox, NULL, err);
+
+	if (r == -ENOENT)
+		return err_set(err, -EPERM,
+			"this key is of another account than the sandbox that it was sent from");
+	if (r < 0)
+		return r;
+	memcpy(caller->sandbox, sandbox, sizeof(caller->sandbox));
+	snprintf(
+		caller->actor, sizeof(caller->actor), "key:%s in sandbox:%s", caller->key, sandbox);
+	return 0;
+}
+
 /* Whoever may connect to the socket: root as an admin, members of its group as members (docs/server.md). */
 static void by_socket(struct call *call, const struct http_peer *peer)
 {
@@ -105,6 +131,8 @@ int auth_check(struct call *call, struct err *err)
 	else
 		return err_set(err, -EACCES,
 			"this needs a key: send it as `Authorization: Bearer clo_...`");
+	if (r == 0 && peer->sandbox[0])
+		r = check_inside(call, peer->sandbox, err);
 	call->caller.is_operator =
 		call->caller.role == ROLE_ADMIN && strcmp(call->caller.account, AUTH_OPERATOR) == 0;
 	return r;

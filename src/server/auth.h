@@ -10,7 +10,8 @@
 #define AUTH_PREFIX_LEN 8         /* of a key, to know it by */
 #define AUTH_OPERATOR   "default" /* the account whose admins look after accounts */
 
-/* Fills call->caller. -EACCES with a sentence where the key is none or was revoked: 401, the same for both. Blocks. */
+/* Fills call->caller. -EACCES with a sentence where the key is none or was revoked: 401, the same for both.
+ * -EPERM: it was sent from a sandbox of another account. Blocks. */
 int auth_check(struct call *call, struct err *err);
 
 /* A new key: random text, and the hash under which it is kept. */

@@ -17,6 +17,7 @@
 #include "server/workers.h"
 #include "util/digest.h"
 #include "util/err.h"
+#include "util/id.h"
 #include "util/slice.h"
 #include "util/str.h"
 
@@ -26,9 +27,10 @@
 struct caller {
 	enum role role;
 	char account[64];
-	char key[32];     /* its id; "" over the Unix socket */
-	char actor[96];   /* "key:ke_...", "uid:1000" */
-	bool is_operator; /* an admin of the account "default": of accounts, too */
+	char key[32];          /* its id; "" over the Unix socket */
+	char actor[96];        /* "key:ke_...", "uid:1000", "key:ke_... in sandbox:sb_..." */
+	char sandbox[ID_SIZE]; /* from which it calls; "": from outside */
+	bool is_operator;      /* an admin of the account "default": of accounts, too */
 };
 
 struct call {

@@ -133,10 +133,21 @@ static int check_query(const struct call *call, struct err *err)
 	return call->route->has_query ? 0 : call_check_query(call, none, err);
 }
 
+/* What a sandbox may reach, and what is asked about it, is not its own to say. */
+static int check_own(struct call *call, struct err *err)
+{
+	const char *own = call->caller.sandbox;
+
+	if (!call->route->is_from_outside || !*own || strcmp(call->params[0], own) != 0)
+		return 0;
+	return err_set(err, -EPERM,
+		"this call comes from %s, and a sandbox does not change what holds it", own);
+}
+
 static int check_right(struct call *call, struct err *err)
 {
 	if (route_allows(call->route, &call->caller))
-		return 0;
+		return check_own(call, err);
 	return err_set(err, -EPERM, "a key with the role %s may not do this",
 		role_name(call->caller.role));
 }

@@ -9,15 +9,17 @@
 #include <stddef.h>
 
 #include "proto/http1.h"
+#include "util/id.h"
 #include "util/slice.h"
 
 struct exchange;
 
 /* What a request came by, as the audit log names it. */
 struct http_peer {
-	char address[64]; /* "127.0.0.1:40312", "[::1]:2", or "unix" */
-	bool is_local;    /* over the Unix socket */
-	unsigned uid;     /* of a local one */
+	char address[64];      /* "127.0.0.1:40312", "[::1]:2", "unix", or "sandbox:sb_..." */
+	bool is_local;         /* over the Unix socket */
+	unsigned uid;          /* of a local one */
+	char sandbox[ID_SIZE]; /* a program in there called; "": nobody's */
 	bool is_tls;
 	unsigned char to
 		[16]; /* the address that it came to, IPv4 as ::ffff:a.b.c.d; not of a local one */

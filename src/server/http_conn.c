@@ -9,6 +9,7 @@
 
 #include <event2/bufferevent_ssl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #define LINGER_MAX (64u << 20)
 #define READ_MAX   (128u << 10)
 #define CONNS_MAX  20000
+#define INSIDE_MAX 64 /* of them, from one sandbox */
 
 /* Lets go of the exchange: one that somebody answers is theirs from then on. */
 void http_conn_drop_exchange(struct http_conn *conn)
@@ -195,9 +197,20 @@ static struct bufferevent *wrap(struct event_base *base, int fd, SSL_CTX *tls)
 		base, fd, SSL_new(tls), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
+/* Others than the sandbox's own are to find room as well. */
+static bool has_room(const struct http_conns *conns, const struct http_peer *peer)
+{
+	size_t n = 0;
+
+	for (const struct http_conn *conn = conns->first; conn && peer->sandbox[0];
+		conn = conn->next)
+		n += strcmp(conn->peer.sandbox, peer->sandbox) == 0;
+	return conns->n < CONNS_MAX && n < INSIDE_MAX;
+}
+
 void http_conn_add(struct http_conns *conns, int fd, SSL_CTX *tls, const struct http_peer *peer)
 {
-	struct bufferevent *bev = conns->n < CONNS_MAX ? wrap(conns->base, fd, tls) : NULL;
+	struct bufferevent *bev = has_room(conns, peer) ? wrap(conns->base, fd, tls) : NULL;
 	struct http_conn *conn;
 
 	if (!bev) {

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control/plane_socket.h"
 #include "util/mem.h"
 
 #define AT_ONCE 64 /* accepted in one turn of the loop */
@@ -18,19 +19,22 @@
 struct listener {
 	struct http_conns *conns;
 	int fd;
-	bool is_local;
+	enum listener_kind kind;
 	SSL_CTX *tls;
 	struct event *io;
 };
 
-static void name_tcp(const struct sockaddr_storage *from, socklen_t len, struct http_peer *peer)
+int listener_find_kind(const char *name, enum listener_kind *ret)
 {
-	char host[48] = "?", port[8] = "?";
+	static const char *const names[] = {
+		[LISTENER_TCP] = "tcp", [LISTENER_LOCAL] = "unix", [LISTENER_INSIDE] = "inside"};
 
-	(void)getnameinfo((const struct sockaddr *)from, len, host, sizeof(host), port,
-		sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV); /* an address always has numbers */
-	snprintf(peer->address, sizeof(peer->address),
-		from->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0) {
+			*ret = (enum listener_kind)i;
+			return 0;
+		}
+	return -EINVAL;
 }
 
 /* IPv4 as ::ffff:a.b.c.d. Left as it is where that fails: then it is nobody's. */
@@ -51,11 +55,33 @@ static void note_place(int fd, struct http_peer *peer)
 	memcpy(peer->to + 12, &v4->sin_addr, sizeof(v4->sin_addr));
 }
 
-static int name_local(int fd, struct http_peer *peer)
+/* Where a connection comes from. */
+struct whence {
+	struct sockaddr_storage address;
+	socklen_t len;
+};
+
+static int name_tcp(int fd, const struct whence *from, struct http_peer *peer)
+{
+	char host[48] = "?", port[8] = "?";
+	const int on = 1;
+
+	(void)getnameinfo((const struct sockaddr *)&from->address, from->len, host, sizeof(host),
+		port, sizeof(port),
+		NI_NUMERICHOST | NI_NUMERICSERV); /* an address always has numbers */
+	snprintf(peer->address, sizeof(peer->address),
+		from->address.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+	note_place(fd, peer);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower */
+	return 0;
+}
+
+static int name_local(int fd, const struct whence *from, struct http_peer *peer)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 
+	(void)from;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
 	peer->is_local = true;
@@ -64,26 +90,40 @@ static int name_local(int fd, struct http_peer *peer)
 	return 0;
 }
 
+/* By a supervisor, which is root, in the name of its sandbox: no right comes of that, and is_local stays false. */
+static int name_inside(int fd, const struct whence *from, struct http_peer *peer)
+{
+	const struct sockaddr_un *own = (const struct sockaddr_un *)&from->address;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	if (cred.uid != 0 || plane_socket_caller(own, from->len, peer->sandbox) < 0)
+		return -EPERM;
+	snprintf(peer->address, sizeof(peer->address), "sandbox:%s", peer->sandbox);
+	return 0;
+}
+
+static int (*const namers[])(int fd, const struct whence *from, struct http_peer *peer) = {
+	[LISTENER_TCP] = name_tcp,
+	[LISTENER_LOCAL] = name_local,
+	[LISTENER_INSIDE] = name_inside,
+};
+
 static bool take_one(struct listener *l)
 {
-	struct sockaddr_storage from = {0};
-	socklen_t len = sizeof(from);
+	struct whence from = {.len = sizeof(from.address)};
 	struct http_peer peer = {0};
-	const int on = 1;
-	int fd = accept4(l->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(
+		l->fd, (struct sockaddr *)&from.address, &from.len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return errno == EINTR || errno == ECONNABORTED;
-	if (l->is_local && name_local(fd, &peer) < 0) {
+	if (namers[l->kind](fd, &from, &peer) < 0)
 		close(fd);
-		return true;
-	}
-	if (!l->is_local) {
-		name_tcp(&from, len, &peer);
-		note_place(fd, &peer);
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* only slower */
-	}
-	http_conn_add(l->conns, fd, l->tls, &peer);
+	else
+		http_conn_add(l->conns, fd, l->tls, &peer);
 	return true;
 }
 
@@ -93,12 +133,12 @@ static void on_connection(evutil_socket_t fd, short what, void *ctx)
 		;
 }
 
-struct listener *listener_new(
-	struct event_base *base, struct http_conns *conns, int fd, bool is_local, SSL_CTX *tls)
+struct listener *listener_new(struct event_base *base, struct http_conns *conns, int fd,
+	enum listener_kind kind, SSL_CTX *tls)
 {
 	struct listener *l = new0(struct listener);
 
-	*l = (struct listener){.conns = conns, .fd = fd, .is_local = is_local, .tls = tls};
+	*l = (struct listener){.conns = conns, .fd = fd, .kind = kind, .tls = tls};
 	l->io = event_new(base, fd, EV_READ | EV_PERSIST, on_connection, l);
 	event_add(l->io, NULL);
 	return l;

@@ -12,9 +12,17 @@
 
 struct listener;
 
-/* Takes the socket over. is_local: a Unix socket, whose clients are known by their uid. tls: NULL, or borrowed. */
-struct listener *listener_new(
-	struct event_base *base, struct http_conns *conns, int fd, bool is_local, SSL_CTX *tls);
+enum listener_kind {
+	LISTENER_TCP,
+	LISTENER_LOCAL,  /* a Unix socket, whose clients are known by their uid */
+	LISTENER_INSIDE, /* one by which sandboxes call (control/plane_socket.h) */
+};
+/* -EINVAL: no kind is called so. */
+int listener_find_kind(const char *name, enum listener_kind *ret);
+
+/* Takes the socket over. tls: NULL, or borrowed; for TCP alone. */
+struct listener *listener_new(struct event_base *base, struct http_conns *conns, int fd,
+	enum listener_kind kind, SSL_CTX *tls);
 void listener_free(struct listener *listener);
 SCOPED_TYPE(listener)
 

@@ -43,7 +43,7 @@ const struct route route_table[] = {
 		.is_slow = true},
 	{"GET", SB "/trace/timeline", RIGHT_READ, api_trace_shape, .has_query = true,
 		.is_slow = true},
-	{"DELETE", SB "/trace", RIGHT_WORK, api_trace_clear},
+	{"DELETE", SB "/trace", RIGHT_WORK, api_trace_clear, .is_from_outside = true},
 
 	{"GET", SB "/changes", RIGHT_READ, api_changes, .is_slow = true},
 	{"GET", SB "/diff", RIGHT_READ, api_diff, .has_query = true, .is_slow = true},
@@ -71,10 +71,11 @@ const struct route route_table[] = {
 
 	{"GET", SB "/network-rules", RIGHT_READ, api_networks_rules_get},
 	{"PUT", SB "/network-rules", RIGHT_WORK, api_networks_rules_put, .has_body = true,
-		.is_slow = true},
+		.is_slow = true, .is_from_outside = true},
 	{"GET", SB "/networks/upstream-proxy", RIGHT_READ, api_networks_proxy_of_sandbox},
 	{"GET", SB "/asks", RIGHT_READ, api_asks_list},
-	{"POST", SB "/asks", RIGHT_WORK, api_asks_answer, .has_body = true},
+	{"POST", SB "/asks", RIGHT_WORK, api_asks_answer, .has_body = true,
+		.is_from_outside = true},
 	{"GET", "/v1/network-rules", RIGHT_READ, api_networks_defaults_get},
 	{"PUT", "/v1/network-rules", RIGHT_ADMIN, api_networks_defaults_put, .has_body = true},
 	{"GET", "/v1/networks/upstream-proxy", RIGHT_READ, api_networks_proxy_get},

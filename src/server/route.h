@@ -26,8 +26,9 @@ struct route {
 	bool has_body;  /* a JSON object, which may be left out where it would be empty */
 	bool has_query; /* its handler reads parameters, and refuses others; else there are none */
 	bool is_upload; /* the body is a file */
-	bool is_creating; /* takes an Idempotency-Key */
-	bool is_slow;     /* may take minutes */
+	bool is_creating;     /* takes an Idempotency-Key */
+	bool is_slow;         /* may take minutes */
+	bool is_from_outside; /* changes what holds a sandbox: not by a program in that one */
 };
 
 extern const struct route route_table[];

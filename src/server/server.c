@@ -26,7 +26,7 @@
 
 #define THREADS      8
 #define THREADS_SLOW 32
-#define SOCKETS_MAX  8
+#define SOCKETS_MAX  9
 #define BODIES_MAX   (256u << 20) /* bytes of requests under way, see http_conn.h */
 
 struct parts { /* what a server is made of beside what all see */
@@ -81,11 +81,13 @@ static void open_listeners(struct parts *parts, const json_t *settings, int from
 	handler.bodies = &parts->bodies;
 	parts->conns = http_conn_new(parts->server.base, &handler);
 	for (size_t i = 0; i < json_array_size(sockets) && i < SOCKETS_MAX; i++) {
-		const char *kind = json_string_value(json_array_get(sockets, i));
-		bool is_local = kind && strcmp(kind, "unix") == 0;
+		enum listener_kind kind;
 
-		parts->listeners[parts->n_listeners++] = listener_new(parts->server.base,
-			parts->conns, from + (int)i, is_local, is_local ? NULL : parts->tls);
+		if (listener_find_kind(json_string_value(json_array_get(sockets, i)), &kind) < 0)
+			continue;
+		parts->listeners[parts->n_listeners++] =
+			listener_new(parts->server.base, parts->conns, from + (int)i, kind,
+				kind == LISTENER_TCP ? parts->tls : NULL);
 	}
 }
 

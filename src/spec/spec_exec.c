@@ -6,6 +6,9 @@
 #include "spec/spec_internal.h"
 #include "util/mem.h"
 
+/* What programs of ours look for. */
+#define PLANE_VARIABLE "CLOCHE_SERVER=http://" SPEC_PLANE_HOST
+
 struct spec_exec *spec_exec_new(void)
 {
 	return new0(struct spec_exec);
@@ -123,6 +126,8 @@ void spec_exec_inherit(struct spec_exec *exec, const struct spec *spec)
 	for (size_t i = 0; i < spec->env.n; i++)
 		if (!has_variable(&exec->env, spec->env.items[i]))
 			spec_words_add(&exec->env, spec->env.items[i]);
+	if (spec->network.control_plane && !has_variable(&exec->env, PLANE_VARIABLE))
+		spec_words_add(&exec->env, PLANE_VARIABLE);
 	for (size_t i = 0; i < spec->network.n_secrets; i++)
 		if (spec->network.secrets[i].stand_in)
 			set_variable(&exec->env, spec->network.secrets[i].name,

@@ -19,6 +19,10 @@
 #define SPEC_BODY_LIMIT     65536       /* bytes of a body that are kept, without --body-limit */
 #define SPEC_BODY_LIMIT_MAX (64U << 20) /* with it, at most */
 
+/* The one reserved name: the way to the control plane from inside. It leads nowhere else, whatever a resolver says. */
+#define SPEC_PLANE_HOST "cloche.internal"
+#define SPEC_PLANE_PORT 80
+
 /* A list of strings the spec owns. */
 struct spec_words {
 	char **items;
@@ -91,6 +95,7 @@ struct spec_network {
 	char *upstream_ca; /* PEM, more roots for upstream's certificates; in a record "sha256:..." of it */
 	char *upstream_proxy;              /* "http://HOST:PORT", without credentials */
 	char *proxy_user, *proxy_password; /* hidden */
+	bool control_plane;                /* SPEC_PLANE_HOST leads to it */
 	bool record_responses;
 	int64_t body_limit; /* bytes kept of a body */
 	struct spec_publish *publish;

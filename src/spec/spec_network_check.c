@@ -90,6 +90,20 @@ static int check_none(const struct spec_network *net, struct err *err)
 			return err_set(err, -EINVAL,
 				"'--%s' needs a network: '--net none' has none but loopback",
 				options[i].option);
+	if (net->control_plane)
+		return err_set(err, -EINVAL,
+			"control_plane needs a network: 'none' has none but loopback");
+	return 0;
+}
+
+/* The name is ours in any case: what it leads to is nobody's choice. */
+static int check_plane(const struct spec_network *net, struct err *err)
+{
+	for (size_t i = 0; i < net->n_maps; i++)
+		if (strcmp(net->maps[i].name, SPEC_PLANE_HOST) == 0)
+			return err_set(err, -EINVAL,
+				"host map '%s': this name is the control plane's: take another",
+				SPEC_PLANE_HOST);
 	return 0;
 }
 
@@ -210,6 +224,26 @@ static int check_passes(const struct spec_secret *secret, struct err *err)
 	return 0;
 }
 
+static bool is_plane(const struct spec_rule *host)
+{
+	return host->kind == SPEC_RULE_NAME && strcmp(host->host, SPEC_PLANE_HOST) == 0;
+}
+
+/* No rule names the way there, and no TLS is on it. */
+static int check_plane_secret(const struct spec_network *net, const struct spec_secret *secret,
+	const struct spec_rule *host, struct err *err)
+{
+	if (!net->control_plane)
+		return err_set(err, -EINVAL,
+			"secret %s is bound to %s, which this sandbox does not reach: add "
+			"\"control_plane\": true",
+			secret->name, SPEC_PLANE_HOST);
+	if (host->port && host->port != SPEC_PLANE_PORT)
+		return err_set(err, -EINVAL, "secret %s is bound to port %u of %s, which has %d",
+			secret->name, host->port, SPEC_PLANE_HOST, SPEC_PLANE_PORT);
+	return 0;
+}
+
 static int check_secret_host(const struct spec_network *net, const struct rules *allow,
 	const struct rules *deny, const struct spec_secret *secret, const char *text,
 	struct err *err)
@@ -226,6 +260,8 @@ static int check_secret_host(const struct spec_network *net, const struct rules 
 			"secret %s is bound to %s, which the rule to deny '%s' refuses: take one "
 			"of them away",
 			secret->name, text, denied->text);
+	if (is_plane(&host))
+		return check_plane_secret(net, secret, &host, err);
 	if (net->net == SPEC_NET_ALLOW && !net->shadow && !net->ask && !is_reachable(allow, &host))
 		return err_set(err, -EINVAL,
 			"secret %s is bound to %s, which no rule allows: add '--allow %s'",
@@ -271,6 +307,8 @@ int spec_network_check(const struct spec_network *net, struct err *err)
 		r = open_rules(&deny, net, &net->deny, err);
 	if (r == 0)
 		r = check_fit(net, err);
+	if (r == 0)
+		r = check_plane(net, err);
 	if (r == 0)
 		r = check_publish(net, err);
 	return r < 0 ? r : check_secrets(net, &allow, &deny, err);

@@ -185,6 +185,7 @@ static const struct spec_json_key network_keys[] = {
 	{"tls", SPEC_JSON_CALL, .read = read_tls},
 	{"upstream_ca", SPEC_JSON_TEXT, offsetof(struct spec_network, upstream_ca)},
 	{"upstream_proxy", SPEC_JSON_CALL, .read = read_proxy},
+	{"control_plane", SPEC_JSON_BOOL, offsetof(struct spec_network, control_plane)},
 	{"record_responses", SPEC_JSON_BOOL, offsetof(struct spec_network, record_responses)},
 	{"body_limit", SPEC_JSON_SIZE, offsetof(struct spec_network, body_limit)},
 	{"publish", SPEC_JSON_CALL, .read = read_publish},
@@ -298,6 +299,7 @@ void spec_network_write(struct jsonw *j, const struct spec_network *net, bool fo
 	write_tls(j, net);
 	write_ca(j, net->upstream_ca, for_record);
 	spec_json_write_given(j, "upstream_proxy", net->upstream_proxy);
+	jsonw_kbool(j, "control_plane", net->control_plane);
 	jsonw_kbool(j, "record_responses", net->record_responses);
 	jsonw_kint(j, "body_limit", net->body_limit);
 	write_places(j, net);

@@ -14,6 +14,7 @@
 #include "supervisor/network_events.h"
 #include "supervisor/network_rules.h"
 #include "supervisor/owner_finder.h"
+#include "supervisor/plane_way.h"
 #include "supervisor/visit.h"
 #include "util/clock.h"
 #include "util/fdio.h"
@@ -46,6 +47,7 @@ struct network {
 	int retry_ms;
 	struct gateway_process *gateway; /* NULL: none runs */
 	struct owner_finder *finder;     /* of that gateway */
+	struct plane_way *plane;         /* likewise; NULL: the spec has none */
 	int64_t started_ns;
 	uint64_t lost;       /* told of what the kernel half could not tell */
 	bool has_lost_blobs; /* told that a body did not get into the record */
@@ -148,6 +150,13 @@ static void retry_later(struct supervisor *sup)
 	loop_timer_set(network->retry, network->retry_ms);
 }
 
+static void free_gateway(struct network *network)
+{
+	gateway_process_free(take(&network->gateway));
+	owner_finder_free(take(&network->finder));
+	plane_way_free(take(&network->plane));
+}
+
 static void on_end(void *ctx, const char *reason)
 {
 	struct supervisor *sup = ctx;
@@ -157,8 +166,7 @@ static void on_end(void *ctx, const char *reason)
 	metering_end_gateway(sup);
 	network_asks_forget(sup->network->asks);
 	netcatch_reset(sup->network->netcatch);
-	gateway_process_free(take(&sup->network->gateway));
-	owner_finder_free(take(&sup->network->finder));
+	free_gateway(sup->network);
 	retry_later(sup);
 }
 
@@ -188,28 +196,29 @@ static int open_gateway(struct supervisor *sup, struct err *err)
 	};
 	struct gateway_process_config config = {
 		.loop = sup->loop, .on_frame = on_frame, .on_end = on_end, .ctx = sup};
-	scoped_fd int config_fd = config_file(sup, err), finder_fd = -1;
+	struct network *network = sup->network;
+	scoped_fd int config_fd = config_file(sup, err), finder_fd = -1, plane_fd = -1;
 	int r;
 
 	if (config_fd < 0)
 		return config_fd;
-	r = owner_finder_start(sup->network->netcatch, &sup->network->finder, &finder_fd, err);
+	r = owner_finder_start(network->netcatch, &network->finder, &finder_fd, err);
+	if (r == 0 && sup->spec->network.control_plane)
+		r = plane_way_open(sup, &network->plane, &plane_fd, err);
 	if (r < 0)
 		return r;
 	config.fds[GATEWAY_FD_FINDER] = finder_fd;
+	config.fds[GATEWAY_FD_PLANE] = plane_fd;
 	config.fds[GATEWAY_FD_CONFIG] = config_fd;
 	config.fds[GATEWAY_FD_SECRETS] = sup->secrets_fd;
 	config.fds[GATEWAY_FD_NETNS] = sandbox_netns_fd(sup->sandbox);
 	for (size_t i = 0; i < sizeof(handed) / sizeof(handed[0]); i++)
-		config.fds[handed[i].at] = netcatch_fd(sup->network->netcatch, handed[i].part);
+		config.fds[handed[i].at] = netcatch_fd(network->netcatch, handed[i].part);
 	config.fds[GATEWAY_FD_VISITS] = visit_gateway_fd(sup);
 	for (size_t i = 0; i < GATEWAY_PUBLISHED_MAX; i++)
 		config.fds[GATEWAY_FD_PUBLISHED + i] =
 			i < sup->n_published ? sup->published[i] : -1;
-	r = gateway_process_start(&config, &sup->network->gateway, err);
-	if (r < 0)
-		owner_finder_free(take(&sup->network->finder));
-	return r;
+	return gateway_process_start(&config, &network->gateway, err);
 }
 
 static void start_gateway(struct supervisor *sup)
@@ -220,6 +229,7 @@ static void start_gateway(struct supervisor *sup)
 	look_away(network);
 	network->started_ns = clock_mono_ns();
 	if (open_gateway(sup, &err) < 0) {
+		free_gateway(network);
 		network_events_say_gateway(sup, "died", err.msg);
 		retry_later(sup);
 		return;
@@ -397,8 +407,7 @@ void network_stop(struct supervisor *sup)
 	if (network->gateway && gateway_process_finish(network->gateway, LAST_SETTLE_MS) < 0)
 		say_blind(sup, "the end of connections is not known",
 			"the gateway took too long to tell of it");
-	gateway_process_free(take(&network->gateway));
-	owner_finder_free(take(&network->finder));
+	free_gateway(network);
 }
 
 void network_free(struct supervisor *sup)
@@ -408,8 +417,7 @@ void network_free(struct supervisor *sup)
 	if (!network)
 		return;
 	look_away(network);
-	gateway_process_free(network->gateway);
-	owner_finder_free(network->finder);
+	free_gateway(network);
 	loop_timer_free(network->retry);
 	visit_close(sup);
 	netcatch_free(network->netcatch);

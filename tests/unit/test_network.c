@@ -227,7 +227,8 @@ static const char every_key[] =
 	"\"sets\":{\"@mine\":[\"a.example\",\"GET c.example/x/**\"]},\"shadow\":true,"
 	"\"ask\":false,\"resolver\":[\"192.0.2.53:53\"],\"tls\":[\"intercept\","
 	"\"*.pinned.example=passthrough\"],\"upstream_ca\":\"-----BEGIN CERTIFICATE-----\\nAA\\n\","
-	"\"upstream_proxy\":\"http://proxy.example:3128\",\"record_responses\":true,"
+	"\"upstream_proxy\":\"http://proxy.example:3128\",\"control_plane\":true,"
+	"\"record_responses\":true,"
 	"\"body_limit\":1048576,\"host_map\":[\"d.example=127.0.0.1:8080\"],"
 	"\"publish\":[\"127.0.0.1:8080:80\"],\"secrets\":[{\"name\":\"KEY\",\"hosts\":"
 	"[\"a.example\"],\"plain\":true,\"stand_in\":\"abcdefgh\"}]}";
@@ -360,6 +361,22 @@ static void test_check(void **state)
 		{"{\"net\":\"open\",\"tls\":[\"b.example=passthrough\"],"
 		 "\"secrets\":[\"KEY@a.example\"]}",
 			NULL},
+		{"{\"control_plane\":true}", NULL},
+		{"{\"control_plane\":1}", "true or false"},
+		{"{\"net\":\"none\",\"control_plane\":true}", "needs a network"},
+		{"{\"net\":\"open\",\"host_map\":[\"Cloche.internal.:80=10.0.0.1\"]}",
+			"this name is the control plane's"},
+		{"{\"net\":\"open\",\"host_map\":[\"*.internal=10.0.0.1\"]}", NULL},
+		{"{\"net\":\"open\",\"secrets\":[\"KEY@cloche.internal\"]}", "does not reach"},
+		{"{\"net\":\"allow\",\"control_plane\":true,\"tls\":\"passthrough\","
+		 "\"secrets\":[\"KEY@cloche.internal\"]}",
+			NULL},
+		{"{\"control_plane\":true,\"secrets\":[\"KEY@cloche.internal:80\"]}", NULL},
+		{"{\"control_plane\":true,\"secrets\":[\"KEY@cloche.internal:443\"]}",
+			"which has 80"},
+		{"{\"control_plane\":true,\"deny\":[\"*.internal\"],"
+		 "\"secrets\":[\"KEY@cloche.internal\"]}",
+			"refuses"},
 		{"{\"net\":\"open\",\"secrets\":[\"KEY@*\"]}", "is no host"},
 		{"{\"net\":\"open\",\"secrets\":[\"KEY@a.example,pass=*\"]}", "'*' is no host"},
 		{"{\"net\":\"open\",\"secrets\":[\"KEY@a.example,pass=b.example\"]}", NULL},

@@ -14,6 +14,7 @@ enum way {
 	PLAIN,
 	TLS,
 	LOCAL, /* the Unix socket */
+	INSIDE,
 };
 
 #define NAMES "[\"cloche.example.org\", \"box:8443\", \"https://front.example.org\"]"
@@ -57,6 +58,18 @@ static const struct {
 	{"a@127.0.0.1", "", PLAIN, 421},
 	{"http://127.0.0.1", "", PLAIN, 421},
 	{"127.0.0.1:99999", "", PLAIN, 421},
+	/* from a sandbox it is called by one name */
+	{"cloche.internal", "", INSIDE, 0},
+	{"Cloche.Internal:80", "", INSIDE, 0},
+	{NULL, "", INSIDE, 0},
+	{"localhost", "", INSIDE, 421},
+	{"127.0.0.1", "", INSIDE, 421},
+	{"192.0.2.7", "", INSIDE, 421},
+	{"cloche.example.org", "", INSIDE, 421},
+	{"x.cloche.internal", "", INSIDE, 421},
+	{"cloche.internal", "", PLAIN, 421},
+	{"cloche.internal", "Origin: http://cloche.internal\r\n", INSIDE, 0},
+	{"cloche.internal", "Origin: http://allowed.test\r\n", INSIDE, 403},
 	/* where it is made */
 	{"127.0.0.1:7410", "Origin: http://127.0.0.1:7410\r\n", PLAIN, 0},
 	{"127.0.0.1:7410", "Origin: HTTP://127.0.0.1:7410\r\n", PLAIN, 0},
@@ -109,6 +122,7 @@ static struct http_plan ask(
 {
 	const struct http_peer peer = {.is_local = way == LOCAL,
 		.is_tls = way == TLS,
+		.sandbox = {way == INSIDE ? 's' : '\0'},
 		.to = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7}};
 	struct http_plan plan = {0};
 	scoped_str struct str text = {0};

@@ -47,7 +47,7 @@ static struct policy_answer ask(const struct policy *policy, const char *target)
 	sscanf(target, "%255s %63s %u %31s %511s", host, address, &port, word, path);
 	q.host = strcmp(host, "-") == 0 ? NULL : host;
 	q.port = (uint16_t)port;
-	if (*address) {
+	if (*address && strcmp(address, "-") != 0) {
 		q.has_address = true;
 		assert_int_equal(spec_rule_address(slice_of(address), q.address), 0);
 	}
@@ -78,6 +78,10 @@ static const char private_name[] =
 static const char mapped[] = "{\"allow\":[\"api.test\",\"*.in.test\"],\"host_map\":"
 			     "[\"api.test:443=127.0.0.1:8443\",\"*.in.test=10.0.0.7\","
 			     "\"x.in.test=10.0.0.8\"]}";
+static const char plane[] = "{\"net\":\"allow\",\"control_plane\":true,\"deny\":"
+			    "[\"cloche.internal/v1/log\",\"DELETE *\"]}";
+static const char no_plane[] = "{\"allow\":[\"*\",\"cloche.internal\",\"*.internal\"],"
+			       "\"host_map\":[\"*.internal=10.0.0.1\"]}";
 static const char forms[] = "{\"net\":\"open\",\"allow\":[\"64:ff9b::/96\",\"2002::/16\"],"
 			    "\"deny\":[\"198.51.100.7\"]}";
 
@@ -169,6 +173,26 @@ static void test_verdicts(void **state)
 		{open_mode, "- 2002:7f00:1::1 80", D, "carries an IPv4"},
 		{open_mode, "- 2001:0:5ef5:79fd::1 80", D, "carries an IPv4"},
 		{open_mode, "- 2001:4860:4860::8888 80", A, ""},
+		/* The control plane's name leads to no address, by no rule, and to one port. */
+		{plane, "cloche.internal", A, "control_plane"},
+		{plane, "cloche.internal - 80", A, "control_plane"},
+		{plane, "cloche.internal - 80 GET /v1/sandboxes", A, "control_plane"},
+		{plane, "cloche.internal - 80 GET /v1/log", D, "deny cloche.internal/v1/log"},
+		{plane, "cloche.internal - 80 GET /v1/x/../log", D, "deny cloche.internal/v1/log"},
+		{plane, "cloche.internal - 80 DELETE /v1/sandboxes/x", D, "deny DELETE *"},
+		{plane, "cloche.internal - 443", D, "default: control plane"},
+		{plane, "cloche.internal - 80 udp", D, "default: control plane"},
+		{plane, "cloche.internal 198.51.100.1 80", D, "default: control plane"},
+		{plane, "cloche.internal 127.0.0.1 80", D, "default: control plane"},
+		{plane, "x.cloche.internal", D, "not in"},
+		{no_plane, "cloche.internal", D, "default: no control plane"},
+		{no_plane, "cloche.internal - 80", D, "default: no control plane"},
+		{no_plane, "cloche.internal 10.0.0.1 80", D, "default: no control plane"},
+		{"{\"net\":\"open\",\"shadow\":true}", "cloche.internal - 80", D,
+			"no control plane"},
+		{"{\"net\":\"open\",\"shadow\":true,\"control_plane\":true}",
+			"cloche.internal - 53 udp", D, "default: control plane"},
+		{"{\"ask\":true}", "cloche.internal - 80", D, "no control plane"},
 		/* What an IPv6 form carries is judged too, even where the form is allowed. */
 		{forms, "- 64:ff9b::c633:6401 80", A, "allow 64:ff9b::/96"},
 		{forms, "- 64:ff9b::7f00:1 80", D, "host itself"},
@@ -302,6 +326,11 @@ static void test_only_http(void **state)
 			false},
 		{"{\"allow\":[\"GET a.example/x\"],\"shadow\":true}", "a.example 198.51.100.1 443",
 			false},
+		{plane, "cloche.internal", false},
+		{plane, "cloche.internal - 80", true},
+		{"{\"net\":\"open\",\"control_plane\":true,\"shadow\":true,"
+		 "\"deny\":[\"cloche.internal\"]}",
+			"cloche.internal - 80", true},
 	};
 
 	for (size_t i = 0; i < LEN(cases); i++) {

@@ -24,6 +24,7 @@ static const struct {
 	{"AIzaSyA-1234567890abcdefghijklmnopqrstu", "#"},
 	{"glpat-abcdefghij0123456789", "#"},
 	{"npm_abcdefghijklmnopqrstuvwxyz0123456789", "#"},
+	{"Bearer clo_0123456789abcdefghijABCDEFGHIJ_-2345678901-", "Bearer #"},
 	{"a=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_X", "a=#"},
 	/* and what only looks like them */
 	{"risk-management-and-2021-strategy-review-of-all", "="},
@@ -33,6 +34,7 @@ static const struct {
 	{"AKIAIOSFODNN7EXAMPLEX", "="},
 	{"eyJhbGciOiJIUzI1NiJ9", "="},
 	{"ghp_short", "="},
+	{"clo_0123456789abcdefghijABCDEFGHIJ_-2345678901", "="},
 	{"npm_config_cache=/x", "="},
 	{"9fea9161b5c1d2a4e8f7a6b5c4d3e2f1a0b9c8d7", "="},
 	{"/usr/lib/python3/dist-packages/secrets.py", "="},
