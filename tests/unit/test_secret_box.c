@@ -97,7 +97,8 @@ static void test_nowhere_else(void **state)
 	seal(box, "a", &sealed);
 	assert_int_equal(unseal(box, "b", sealed.p), -EUCLEAN);
 	assert_int_equal(unseal(box, "", sealed.p), -EUCLEAN);
-	for (size_t i = 0; i + 2 < sealed.len; i++) {
+	/* But for the last digit, before "==": it has bits that stand for nothing. */
+	for (size_t i = 0; i + 3 < sealed.len; i++) {
 		char was = sealed.p[i];
 
 		sealed.p[i] = was == 'A' ? 'B' : 'A';
