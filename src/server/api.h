@@ -31,6 +31,7 @@ int api_sandboxes_fork(struct call *call, struct err *err);
 int api_exec_start(struct call *call, struct err *err);
 int api_exec_get(struct call *call, struct err *err);
 int api_exec_kill(struct call *call, struct err *err);
+int api_exec_stdin(struct call *call, struct err *err);
 
 int api_files_create(struct call *call, struct err *err);
 int api_files_view(struct call *call, struct err *err);
@@ -85,5 +86,8 @@ int api_report(struct call *call, struct err *err);
 /* The id in the path, of a sandbox of the caller's account: borrowed. state (may be NULL) gets what the store knows of it.
  * -ENOENT with a sentence, also for another account's. */
 int api_sandbox_id(struct call *call, const char **ret_id, char state[16], struct err *err);
+/* The row of a command that has ended, in the caller's account. -ENOENT: there is none, or it has not ended. */
+int api_exec_row(
+	struct call *call, const char *sandbox, const char *exec, struct str *out, struct err *err);
 
 #endif

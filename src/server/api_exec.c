@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/client.h"
 #include "server/allowance.h"
 #include "server/api.h"
 #include "server/exec_run.h"
+#include "server/exec_stdin.h"
+#include "server/indexer.h"
 #include "server/launcher_ask.h"
 #include "spec/spec.h"
-#include "util/jsonw.h"
 #include "util/mem.h"
 
 #define TIMEOUT_MAX_MS (30LL * 24 * 3600 * 1000)
@@ -73,7 +73,7 @@ static int copy_text(const struct call *call, const char *key, char **ret, struc
 static int read_spec(const struct call *call, struct spec_exec *exec, struct err *err)
 {
 	static const char *const names[] = {"command", "argv", "cwd", "env", "user", "timeout_ms",
-		"stdin", "detach", "kill_on_disconnect", NULL};
+		"stdin", "stdin_open", "detach", "kill_on_disconnect", NULL};
 	int r = call_check_body(call, names, err);
 
 	if (r == 0)
@@ -101,14 +101,11 @@ static int read_input(
 {
 	const json_t *input = json_object_get(call->body, "stdin");
 
-	if (!input || json_is_null(input))
-		return 0;
-	if (!json_is_string(input))
+	if (input && !json_is_null(input) && !json_is_string(input))
 		return err_set(err, -EINVAL, "member 'stdin': want a text");
-	if (exec->detach)
-		return err_set(err, -EINVAL, "'stdin' and 'detach' exclude each other");
-	exec->has_stdin = json_string_length(input) > 0;
-	str_add(&ask->input, json_string_value(input), json_string_length(input));
+	if (json_is_string(input))
+		str_add(&ask->input, json_string_value(input), json_string_length(input));
+	ask->has_input = exec->has_stdin = ask->input.len > 0 || ask->stays_open;
 	return 0;
 }
 
@@ -144,6 +141,8 @@ int api_exec_start(struct call *call, struct err *err)
 	if (r == 0)
 		r = read_spec(call, exec, err);
 	if (r == 0)
+		r = call_bool(call, "stdin_open", &ask->stays_open, err);
+	if (r == 0)
 		r = read_input(call, ask, exec, err);
 	if (r == 0)
 		r = call_bool(call, "kill_on_disconnect", &ask->kill_when_gone, err);
@@ -156,19 +155,34 @@ int api_exec_start(struct call *call, struct err *err)
 	exec->source = mem_dup("agent");
 	exec->via = mem_dup("api");
 	exec->actor = mem_dup(call->caller.actor);
+	ask->is_detached = exec->detach;
+	exec->detach &= !ask->has_input; /* else we stay with it, for its input */
 	spec_exec_write(&ask->spec, exec);
 	memcpy(ask->sandbox, id, ID_SIZE);
-	ask->is_detached = exec->detach;
-	ask->is_stream = wants_stream(call) && !exec->detach;
+	ask->is_stream = wants_stream(call) && !ask->is_detached;
 	call->state = take(&ask);
 	call->then = exec_run;
 	return 0;
 }
 
+/* ---- one that was begun ---- */
+
 static int write_row(const struct store_log_row *row, void *arg)
 {
 	str_puts(arg, row->json);
 	return 0;
+}
+
+int api_exec_row(
+	struct call *call, const char *sandbox, const char *exec, struct str *out, struct err *err)
+{
+	/* Another worker may have indexed it already. */
+	int r = indexer_catch_up(call->server->indexer, sandbox, exec, out, err);
+
+	if (r == 0)
+		r = store_log_get(call->server->store, call->caller.account, sandbox, exec,
+			write_row, out, err);
+	return r < 0 ? r : 0;
 }
 
 int api_exec_get(struct call *call, struct err *err)
@@ -187,19 +201,42 @@ int api_exec_get(struct call *call, struct err *err)
 
 int api_exec_kill(struct call *call, struct err *err)
 {
-	scoped(client) struct client *client = NULL;
-	scoped_str struct str body = {0};
-	struct jsonw j = jsonw_to(&body);
-	const char *id = NULL;
-	int r = api_sandbox_id(call, &id, NULL, err);
+	struct launcher_question kill = {
+		.request = "kill", .key = "exec", .value = call->params[1]};
+	int r = api_sandbox_id(call, &kill.sandbox, NULL, err);
+
+	return r < 0 ? r : launcher_ask_supervisor(call, &kill, NULL, err);
+}
+
+static int read_more(const struct call *call, struct exec_stdin_ask *ask, struct err *err)
+{
+	static const char *const names[] = {"data", "data_b64", "eof", NULL};
+	int r = call_check_body(call, names, err), has_bytes = 0;
 
 	if (r == 0)
-		r = launcher_ask_connect(call->server, id, err);
+		r = call_bool(call, "eof", &ask->is_end, err);
+	if (r == 0)
+		r = has_bytes = call_bytes(call, "data", &ask->bytes, err);
+	if (r == 0 && !has_bytes && !ask->is_end)
+		return err_set(err, -EINVAL, "want 'data' or 'data_b64', or 'eof': true, or both");
+	return r < 0 ? r : 0;
+}
+
+int api_exec_stdin(struct call *call, struct err *err)
+{
+	scoped(exec_stdin_ask) struct exec_stdin_ask *ask = new0(struct exec_stdin_ask);
+	const char *id = NULL, *exec = call->params[1];
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r == 0 && !id_is_valid("ex", exec))
+		r = err_set(err, -ENOENT, "there is no command '%s' in this sandbox", exec);
+	if (r == 0)
+		r = read_more(call, ask, err);
 	if (r < 0)
 		return r;
-	client = client_adopt(r);
-	jsonw_object(&j);
-	jsonw_ktext(&j, "exec", call->params[1]);
-	jsonw_object_end(&j);
-	return client_ask(client, "kill", str_slice(&body), NULL, err);
+	memcpy(ask->sandbox, id, ID_SIZE);
+	memcpy(ask->exec, exec, ID_SIZE);
+	call->state = take(&ask);
+	call->then = exec_stdin;
+	return 0;
 }

@@ -8,7 +8,6 @@
 #include "server/file_run.h"
 #include "server/launcher_ask.h"
 #include "spec/spec.h"
-#include "util/base64.h"
 #include "util/digest.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
@@ -43,54 +42,12 @@ static void file_call_done(struct file_call *f)
 
 /* ---- what was asked for ---- */
 
-static int add_bytes(const char *key, const char *text, size_t len, bool is_base64, struct str *out,
-	struct err *err)
+static int read_query_path(struct file_call *f, struct err *err)
 {
-	if (!is_base64)
-		str_add(out, text, len);
-	else if (base64_decode((struct slice){.p = text, .len = len}, out) < 0)
-		return err_set(err, -EINVAL, "'%s_b64': want base64", key);
-	return 0;
-}
+	const char *text = call_query(f->call, "path"), *b64 = call_query(f->call, "path_b64");
 
-static const json_t *given(const struct call *call, const char *key)
-{
-	const json_t *v = json_object_get(call->body, key);
-
-	return json_is_null(v) ? NULL : v;
-}
-
-/* Member key, or key_b64 for any bytes. 1: it is there. */
-static int read_bytes(struct file_call *f, const char *key, struct str *out, struct err *err)
-{
-	scoped_mem char *key_b64 = mem_printf("%s_b64", key);
-	const json_t *text = given(f->call, key), *b64 = given(f->call, key_b64);
-	const json_t *v = b64 ? b64 : text;
-	int r;
-
-	if (!v)
-		return 0;
-	if (text && b64)
-		return err_set(err, -EINVAL, "'%s' and '%s_b64' exclude each other", key, key);
-	if (!json_is_string(v))
-		return err_set(err, -EINVAL, "member '%s': want a text", b64 ? key_b64 : key);
-	r = add_bytes(key, json_string_value(v), json_string_length(v), b64 != NULL, out, err);
-	return r < 0 ? r : 1;
-}
-
-static int read_query_bytes(struct file_call *f, const char *key, struct str *out, struct err *err)
-{
-	scoped_mem char *key_b64 = mem_printf("%s_b64", key);
-	const char *text = call_query(f->call, key), *b64 = call_query(f->call, key_b64);
-	const char *v = b64 ? b64 : text;
-	int r;
-
-	if (text && b64)
-		return err_set(err, -EINVAL, "'%s' and '%s_b64' exclude each other", key, key);
-	if (!v)
-		return 0;
-	r = add_bytes(key, v, strlen(v), b64 != NULL, out, err);
-	return r < 0 ? r : 1;
+	return call_decode("path", text ? slice_of(text) : (struct slice){0},
+		b64 ? slice_of(b64) : (struct slice){0}, &f->path, err);
 }
 
 static int check_path(const struct str *path, struct err *err)
@@ -106,8 +63,8 @@ static int check_path(const struct str *path, struct err *err)
 /* otherwise: NULL where it has to be named. */
 static int read_path(struct file_call *f, const char *otherwise, struct err *err)
 {
-	int r = f->call->body ? read_bytes(f, "path", &f->path, err)
-	                      : read_query_bytes(f, "path", &f->path, err);
+	int r = f->call->body ? call_bytes(f->call, "path", &f->path, err)
+	                      : read_query_path(f, err);
 
 	if (r == 0 && otherwise)
 		str_puts(&f->path, otherwise);
@@ -120,7 +77,7 @@ static int read_path(struct file_call *f, const char *otherwise, struct err *err
 static int read_pattern(
 	struct file_call *f, const char *key, struct str *out, bool is_needed, struct err *err)
 {
-	int r = read_bytes(f, key, out, err);
+	int r = call_bytes(f->call, key, out, err);
 
 	if (r >= 0 && is_needed && out->len == 0)
 		return err_set(err, -EINVAL, "'%s': want a pattern", key);
@@ -268,7 +225,7 @@ static int read_create(struct file_call *f, struct err *err)
 	if (r == 0)
 		r = read_path(f, NULL, err);
 	if (r == 0)
-		r = read_bytes(f, "content", &f->ask->own, err);
+		r = call_bytes(f->call, "content", &f->ask->own, err);
 	if (r >= 0)
 		r = call_bool(f->call, "overwrite", &f->request.overwrite, err);
 	if (r == 0)
@@ -307,11 +264,11 @@ static int read_replace(struct file_call *f, struct err *err)
 	if (r == 0)
 		r = read_path(f, NULL, err);
 	if (r == 0)
-		r = read_bytes(f, "old", &f->old_text, err);
+		r = call_bytes(f->call, "old", &f->old_text, err);
 	if (r >= 0 && f->old_text.len == 0)
 		return err_set(err, -EINVAL, "'old': want the text to replace");
 	if (r >= 0)
-		r = read_bytes(f, "new", &f->new_text, err);
+		r = call_bytes(f->call, "new", &f->new_text, err);
 	if (r == 0)
 		return err_set(
 			err, -EINVAL, "'new': want the text to put there, which may be empty");

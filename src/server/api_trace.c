@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/client.h"
 #include "record/lines.h"
 #include "record/reader.h"
 #include "server/api.h"
@@ -239,19 +238,9 @@ int api_trace_events(struct call *call, struct err *err)
 
 int api_trace_clear(struct call *call, struct err *err)
 {
-	scoped(client) struct client *client = NULL;
-	scoped_str struct str body = {0};
-	struct jsonw j = jsonw_to(&body);
-	const char *id = NULL;
-	int r = api_sandbox_id(call, &id, NULL, err);
+	struct launcher_question clear = {
+		.request = "clear", .key = "actor", .value = call->caller.actor};
+	int r = api_sandbox_id(call, &clear.sandbox, NULL, err);
 
-	if (r == 0)
-		r = launcher_ask_connect(call->server, id, err);
-	if (r < 0)
-		return r;
-	client = client_adopt(r);
-	jsonw_object(&j);
-	jsonw_ktext(&j, "actor", call->caller.actor);
-	jsonw_object_end(&j);
-	return client_ask(client, "clear", str_slice(&body), NULL, err);
+	return r < 0 ? r : launcher_ask_supervisor(call, &clear, NULL, err);
 }

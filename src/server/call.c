@@ -9,6 +9,7 @@
 #include "server/http_status.h"
 #include "server/once.h"
 #include "server/prometheus.h"
+#include "util/base64.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -50,12 +51,17 @@ static void fill_problem(struct call *call, int r, const struct err *err)
 		&call->out, call->status, call->code ? call->code : code, err->msg, call->path);
 }
 
-void call_settle(struct call *call, int r, const struct err *err)
+static void fill(struct call *call, int r, const struct err *err)
 {
 	if (r < 0)
 		fill_problem(call, r, err);
 	if (!call->status)
 		call->status = call->out.len > 0 ? 200 : 204;
+}
+
+void call_settle(struct call *call, int r, const struct err *err)
+{
+	fill(call, r, err);
 	once_end(call);
 }
 
@@ -68,6 +74,26 @@ void call_send(struct call *call)
 	exchange_reply(call->exchange, call->status, call->out.len > 0 || call->type ? type : NULL,
 		str_slice(&call->out));
 	call_free(call);
+}
+
+static void answer_run(struct work *work)
+{
+	once_end((struct call *)work);
+}
+
+static void answer_done(struct work *work)
+{
+	call_send((struct call *)work);
+}
+
+void call_answer(struct call *call, int r, const struct err *err)
+{
+	fill(call, r, err);
+	call->work = (struct work){.run = answer_run, .done = answer_done};
+	if (call->once_name)
+		workers_add(call->server->workers, &call->work);
+	else
+		call_send(call);
 }
 
 const char *call_query(const struct call *call, const char *name)
@@ -182,4 +208,39 @@ int call_bool(const struct call *call, const char *key, bool *ret, struct err *e
 		return err_set(err, -EINVAL, "member '%s': want true or false", key);
 	*ret = json_is_true(v);
 	return 0;
+}
+
+int call_decode(
+	const char *key, struct slice text, struct slice b64, struct str *out, struct err *err)
+{
+	if (text.p && b64.p)
+		return err_set(err, -EINVAL, "'%s' and '%s_b64' exclude each other", key, key);
+	if (b64.p && base64_decode(b64, out) < 0)
+		return err_set(err, -EINVAL, "'%s_b64': want base64", key);
+	if (text.p)
+		str_add(out, text.p, text.len);
+	return text.p || b64.p;
+}
+
+static int take_text(const struct call *call, const char *key, struct slice *ret, struct err *err)
+{
+	const json_t *v = json_object_get(call->body, key);
+
+	if (!v || json_is_null(v))
+		return 0;
+	if (!json_is_string(v))
+		return err_set(err, -EINVAL, "member '%s': want a text", key);
+	*ret = (struct slice){.p = json_string_value(v), .len = json_string_length(v)};
+	return 0;
+}
+
+int call_bytes(const struct call *call, const char *key, struct str *out, struct err *err)
+{
+	scoped_mem char *key_b64 = mem_printf("%s_b64", key);
+	struct slice text = {0}, b64 = {0};
+	int r = take_text(call, key, &text, err);
+
+	if (r == 0)
+		r = take_text(call, key_b64, &b64, err);
+	return r < 0 ? r : call_decode(key, text, b64, out, err);
 }

@@ -69,6 +69,8 @@ void call_free(struct call *call);
 void call_settle(struct call *call, int r, const struct err *err);
 /* On the loop: answers with what is in the call and frees it. */
 void call_send(struct call *call);
+/* On the loop: both, one behind the other. */
+void call_answer(struct call *call, int r, const struct err *err);
 
 /* A query parameter; NULL where there is none. */
 const char *call_query(const struct call *call, const char *name);
@@ -86,6 +88,11 @@ int call_text(const struct call *call, const char *key, const char **ret, struct
 int call_int(const struct call *call, const char *key, int64_t min, int64_t max, int64_t otherwise,
 	int64_t *ret, struct err *err);
 int call_bool(const struct call *call, const char *key, bool *ret, struct err *err);
+/* Bytes, added to out: member key, a text, or key_b64, any bytes in base64. 1: it was there; 0: it was not. */
+int call_bytes(const struct call *call, const char *key, struct str *out, struct err *err);
+/* Such a pair by itself, one without p is not there: key names it in the sentence. */
+int call_decode(
+	const char *key, struct slice text, struct slice b64, struct str *out, struct err *err);
 /* -EINVAL where the body has another member than these. */
 int call_check_body(const struct call *call, const char *const *names, struct err *err);
 

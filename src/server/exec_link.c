@@ -19,9 +19,10 @@
 struct exec_link {
 	struct bufferevent *bev;
 	struct exec_link_handler handler;
-	struct slice input[2];
-	bool has_input, is_started;
-	size_t sent, taken;        /* of the input */
+	struct evbuffer *input; /* that is still to be sent */
+	bool has_end;           /* of the input: it comes behind that */
+	bool is_input_over, is_started;
+	uint64_t sent, taken;      /* of the input */
 	bool is_reading, is_freed; /* freed when the reading is over */
 };
 
@@ -33,33 +34,23 @@ static void send_frame(struct exec_link *link, enum wire_type type, struct slice
 	bufferevent_write(link->bev, out.p, out.len);
 }
 
-/* What comes next, at most a piece of it. */
-static struct slice next_piece(const struct exec_link *link)
-{
-	size_t at = link->sent;
-	const struct slice *part = &link->input[0];
-
-	if (at >= part->len) {
-		at -= part->len;
-		part++;
-	}
-	return (struct slice){
-		.p = part->p + at, .len = part->len - at < PIECE ? part->len - at : PIECE};
-}
-
+/* Pieces of what is there, and the end where there is no more. */
 static void send_input(struct exec_link *link)
 {
-	size_t len = link->input[0].len + link->input[1].len;
+	struct evbuffer_iovec part;
 
-	while (link->sent < len && link->sent - link->taken < WINDOW) {
-		struct slice piece = next_piece(link);
+	while (evbuffer_get_length(link->input) > 0 && link->sent - link->taken < WINDOW &&
+		evbuffer_peek(link->input, PIECE, NULL, &part, 1) > 0) {
+		struct slice piece = {
+			.p = part.iov_base, .len = part.iov_len < PIECE ? part.iov_len : PIECE};
 
 		send_frame(link, WIRE_STDIN, piece);
+		evbuffer_drain(link->input, piece.len);
 		link->sent += piece.len;
 	}
-	if (link->has_input && link->sent == len) {
+	if (link->has_end && evbuffer_get_length(link->input) == 0) {
 		send_frame(link, WIRE_STDIN, (struct slice){.p = "", .len = 0});
-		link->has_input = false;
+		link->has_end = false;
 	}
 }
 
@@ -102,7 +93,8 @@ static void on_json(struct exec_link *link, struct slice text)
 	else if (row)
 		link->handler.on_end(link->handler.ctx, 0, NULL, row);
 	else if (taken) {
-		link->taken = (size_t)json_integer_value(taken);
+		link->taken = (uint64_t)json_integer_value(taken);
+		link->is_input_over |= json_is_true(json_object_get(message, "closed"));
 		send_input(link);
 	}
 	json_decref(message);
@@ -159,8 +151,12 @@ struct exec_link *exec_link_new(struct event_base *base, const struct exec_link_
 	struct exec_link *link = new0(struct exec_link);
 
 	link->handler = *handler;
-	memcpy(link->input, ask->input, sizeof(link->input));
-	link->has_input = ask->has_input;
+	link->input = evbuffer_new();
+	for (int i = 0; i < 2; i++)
+		if (ask->input[i].len > 0)
+			evbuffer_add_reference(
+				link->input, ask->input[i].p, ask->input[i].len, NULL, NULL);
+	link->is_input_over = link->has_end = ask->has_input && !ask->stays_open;
 	link->bev = bufferevent_socket_new(base, ask->fd, BEV_OPT_CLOSE_ON_FREE);
 	bufferevent_setcb(link->bev, on_read, NULL, on_event, link);
 	bufferevent_enable(link->bev, EV_READ | EV_WRITE);
@@ -176,6 +172,7 @@ void exec_link_free(struct exec_link *link)
 	if (link->is_reading)
 		return;
 	bufferevent_free(link->bev);
+	evbuffer_free(link->input);
 	free(link);
 }
 
@@ -193,4 +190,23 @@ void exec_link_send(struct exec_link *link, const char *request, const char *bod
 
 	client_request(&text, request, slice_of(body));
 	send_frame(link, WIRE_JSON, str_slice(&text));
+}
+
+void exec_link_feed(struct exec_link *link, struct slice bytes, bool is_end)
+{
+	evbuffer_add(link->input, bytes.p, bytes.len);
+	link->has_end |= is_end;
+	link->is_input_over |= is_end;
+	if (link->is_started)
+		send_input(link);
+}
+
+size_t exec_link_untaken(const struct exec_link *link)
+{
+	return evbuffer_get_length(link->input) + (size_t)(link->sent - link->taken);
+}
+
+bool exec_link_is_input_over(const struct exec_link *link)
+{
+	return link->is_input_over;
 }

@@ -23,11 +23,11 @@ struct exec_link_handler {
 };
 
 /* Takes fd over. spec: of spec_exec_write(). Both parts of the input (may be empty) are borrowed until the end; its end
- * follows them where has_input. */
+ * follows them where has_input, unless more comes by exec_link_feed(). */
 struct exec_link_ask {
 	int fd;
 	struct slice spec, input[2];
-	bool has_input;
+	bool has_input, stays_open;
 };
 struct exec_link *exec_link_new(struct event_base *base, const struct exec_link_ask *ask,
 	const struct exec_link_handler *handler);
@@ -35,6 +35,12 @@ void exec_link_free(struct exec_link *link); /* the exec goes on */
 
 /* Output waits at its writer, as in a pipe that nobody reads. */
 void exec_link_hold(struct exec_link *link, bool is_held);
+/* More input, copied; is_end: and no more behind it. */
+void exec_link_feed(struct exec_link *link, struct slice bytes, bool is_end);
+/* Bytes of input that the command has not taken yet. */
+size_t exec_link_untaken(const struct exec_link *link);
+/* Its end was sent or will be, or the command reads no more of it. */
+bool exec_link_is_input_over(const struct exec_link *link);
 /* Without waiting for an answer. body: members, or empty. */
 void exec_link_send(struct exec_link *link, const char *request, const char *body);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asked -> started -> ended (its row is read by a worker) -> answered.
+/* asked -> started -> ended (its row is read by a worker) -> answered. One that is detached is answered when it has
+ * started; where it takes input it goes on to its end without a call.
  *
  * Output goes on only as fast as the client of a stream takes it, as through a pipe; nobody reads what waits for no
  * stream. */
@@ -13,9 +14,9 @@
 #include "server/allowance.h"
 #include "server/api.h"
 #include "server/exec_link.h"
-#include "server/indexer.h"
 #include "server/launcher_ask.h"
 #include "util/jsonw.h"
+#include "util/map.h"
 #include "util/mem.h"
 #include "util/utf8.h"
 
@@ -24,7 +25,8 @@
 
 struct exec_run {
 	struct work work;
-	struct call *call;
+	struct server *server;
+	struct call *call; /* NULL: it has been answered */
 	struct exec_ask *ask;
 	struct exec_link *link; /* NULL: it is over */
 	char exec[ID_SIZE];
@@ -123,42 +125,19 @@ static void on_gone(void *arg)
 
 /* ---- its end ---- */
 
-static int copy_row(const struct store_log_row *row, void *arg)
-{
-	str_puts(arg, row->json);
-	return 0;
-}
-
-/* The row was written before we heard of the end; another worker may have indexed it already. */
-static int find_row(struct exec_run *run, struct err *err)
-{
-	struct call *call = run->call;
-	int r = indexer_catch_up(
-		call->server->indexer, run->ask->sandbox, run->exec, &call->out, err);
-
-	if (r == 0)
-		r = store_log_get(call->server->store, call->caller.account, run->ask->sandbox,
-			run->exec, copy_row, &call->out, err);
-	return r < 0 ? r : 0;
-}
-
 static void run_end(struct work *work)
 {
 	struct exec_run *run = (struct exec_run *)work;
 	int r = run->failure;
 
 	if (r == -EPIPE)
-		(void)launcher_ask_mend(run->call->server, run->ask->sandbox, NULL);
-	if (!run->ask->is_detached && (r == 0 || (r == -EPIPE && run->is_started)))
-		r = find_row(run, &run->err);
-	if (run->ask->is_detached && r == 0) {
-		struct jsonw j = jsonw_to(&run->call->out);
-
-		run->call->status = 202;
-		jsonw_object(&j);
-		jsonw_ktext(&j, "exec", run->exec);
-		jsonw_object_end(&j);
-	}
+		(void)launcher_ask_mend(run->server, run->ask->sandbox, NULL);
+	if (!run->call)
+		return;
+	/* The row was written before we heard of the end. */
+	if (r == 0 || (r == -EPIPE && run->is_started))
+		r = api_exec_row(
+			run->call, run->ask->sandbox, run->exec, &run->call->out, &run->err);
 	call_settle(run->call, r, &run->err);
 	run->failure = r;
 }
@@ -178,23 +157,43 @@ static void end_done(struct work *work)
 {
 	struct exec_run *run = (struct exec_run *)work;
 
-	if (run->ask->is_stream && run->is_started)
+	if (run->call && run->ask->is_stream && run->is_started)
 		end_stream(run);
-	else
+	else if (run->call)
 		call_send(run->call);
 	run_free(run);
+}
+
+static void let_go(struct exec_run *run)
+{
+	(void)map_remove(run->server->execs, slice_of(run->exec)); /* not there yet, maybe */
+	exec_link_free(run->link);
+	run->link = NULL;
 }
 
 static void end(struct exec_run *run, int r)
 {
 	run->failure = r;
-	exec_link_free(run->link);
-	run->link = NULL;
+	let_go(run);
 	run->work = (struct work){.run = run_end, .done = end_done};
-	workers_add(run->call->server->workers, &run->work);
+	workers_add(run->server->workers, &run->work);
 }
 
 /* ---- from the supervisor ---- */
+
+static void answer_detached(struct exec_run *run)
+{
+	struct call *call = take(&run->call);
+	struct jsonw j = jsonw_to(&call->out);
+
+	exchange_on_gone(call->exchange, NULL, NULL);
+	exchange_on_drained(call->exchange, NULL, NULL);
+	call->status = 202;
+	jsonw_object(&j);
+	jsonw_ktext(&j, "exec", run->exec);
+	jsonw_object_end(&j);
+	call_answer(call, 0, NULL);
+}
 
 static void on_started(void *ctx, const char *exec)
 {
@@ -202,8 +201,12 @@ static void on_started(void *ctx, const char *exec)
 
 	memccpy(run->exec, exec, '\0', sizeof(run->exec) - 1);
 	run->is_started = true;
-	if (run->ask->is_detached) {
-		end(run, 0);
+	*map_slot(run->server->execs, slice_of(run->exec)) = run;
+	if (run->ask->is_detached)
+		answer_detached(run);
+	if (run->ask->is_detached && !run->ask->has_input) {
+		let_go(run);
+		run_free(run);
 		return;
 	}
 	if (run->ask->is_stream) {
@@ -220,7 +223,7 @@ static void on_end(void *ctx, int r, const struct err *err, const json_t *row)
 
 	if (err)
 		run->err = *err;
-	if (r == -EBUSY && !run->is_started)
+	if (r == -EBUSY && run->call && !run->is_started)
 		run->call->code = "paused"; /* nothing else is busy with a connection of its own */
 	end(run, r);
 }
@@ -232,6 +235,7 @@ void exec_run(struct call *call)
 		.on_started = on_started, .on_output = on_output, .on_end = on_end, .ctx = run};
 
 	run->call = call;
+	run->server = call->server;
 	run->ask = take(&call->state);
 	call->then = NULL;
 	exchange_on_gone(call->exchange, on_gone, run);
@@ -240,6 +244,44 @@ void exec_run(struct call *call)
 		&(struct exec_link_ask){.fd = take_fd(&run->ask->fd),
 			.spec = str_slice(&run->ask->spec),
 			.input = {str_slice(&run->ask->input)},
-			.has_input = run->ask->input.len > 0},
+			.has_input = run->ask->has_input,
+			.stays_open = run->ask->stays_open},
 		&handler);
+}
+
+/* ---- input that comes by another request ---- */
+
+struct exec_run *exec_run_find(struct server *server, const char *sandbox, const char *exec)
+{
+	struct exec_run *run = map_find(server->execs, slice_of(exec));
+
+	return run && strcmp(run->ask->sandbox, sandbox) == 0 ? run : NULL;
+}
+
+int exec_run_feed(struct exec_run *run, struct slice bytes, bool is_end, size_t *ret_waiting,
+	const char **ret_code, struct err *err)
+{
+	size_t waiting = exec_link_untaken(run->link);
+
+	if (!run->ask->stays_open) {
+		*ret_code = "stdin_not_open";
+		return err_set(err, -EBADFD,
+			"this command's input is not open: begin it with \"stdin_open\": true");
+	}
+	if (exec_link_is_input_over(run->link)) {
+		*ret_code = "stdin_closed";
+		return err_set(err, -EBADFD,
+			"this command's input has ended: it was closed, or the command reads no "
+			"more of it");
+	}
+	if (waiting + bytes.len > EXEC_RUN_INPUT_MAX) {
+		*ret_code = "stdin_full";
+		return err_set(err, -EDQUOT,
+			"%zu bytes wait for this command to read them, and at most %u may: send "
+			"this again when it has",
+			waiting, EXEC_RUN_INPUT_MAX);
+	}
+	exec_link_feed(run->link, bytes, is_end);
+	*ret_waiting = exec_link_untaken(run->link);
+	return 0;
 }

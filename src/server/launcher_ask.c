@@ -77,6 +77,22 @@ int launcher_ask_client(
 	return 0;
 }
 
+int launcher_ask_supervisor(struct call *call, const struct launcher_question *question,
+	json_t **ret_answer, struct err *err)
+{
+	scoped(client) struct client *client = NULL;
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	int r = launcher_ask_client(call, question->sandbox, &client, err);
+
+	if (r < 0)
+		return r;
+	jsonw_object(&j);
+	jsonw_ktext(&j, question->key, question->value);
+	jsonw_object_end(&j);
+	return client_ask(client, question->request, str_slice(&body), ret_answer, err);
+}
+
 /* A word of small letters and its colon are no part of a sentence. */
 static const char *behind_word(const char *text)
 {

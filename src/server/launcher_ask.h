@@ -13,6 +13,13 @@ int launcher_ask_connect(struct server *server, const char *sandbox, struct err 
 struct client;
 int launcher_ask_client(
 	struct call *call, const char *sandbox, struct client **ret_client, struct err *err);
+/* Asks that supervisor something about a thing of it, {key: value}: -ESRCH and the like with its sentence. *ret_answer (may
+ * be NULL) is the caller's. */
+struct launcher_question {
+	const char *sandbox, *request, *key, *value;
+};
+int launcher_ask_supervisor(struct call *call, const struct launcher_question *question,
+	json_t **ret_answer, struct err *err);
 /* After its supervisor is gone: has its record ended, with rows for what was cut off. 0 also where there was nothing to do. */
 int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err);
 /* Makes a sandbox of a spec for who calls; its id. hidden: network_use.h. */

@@ -29,6 +29,8 @@ const struct route route_table[] = {
 	{"POST", SB "/exec", RIGHT_WORK, api_exec_start, .has_body = true, .is_creating = true},
 	{"GET", SB "/exec/{exec}", RIGHT_READ, api_exec_get},
 	{"POST", SB "/exec/{exec}/kill", RIGHT_WORK, api_exec_kill},
+	{"POST", SB "/exec/{exec}/stdin", RIGHT_WORK, api_exec_stdin, .has_body = true,
+		.is_creating = true},
 
 	{"POST", SB "/fork", RIGHT_WORK, api_sandboxes_fork, .is_creating = true, .is_slow = true},
 

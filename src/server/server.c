@@ -22,6 +22,7 @@
 #include "server/webhooks.h"
 #include "server/workers.h"
 #include "util/log.h"
+#include "util/map.h"
 #include "util/mem.h"
 
 #define THREADS      8
@@ -115,6 +116,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	guard_start(server->guard);
 	server->limiter = limiter_new(server->store);
 	server->allowance = allowance_new();
+	server->execs = map_new();
 	server->prometheus = prometheus_new();
 	server->webhooks = webhooks_new(server);
 	r = webhook_sender_new(server, &server->sender, err);
@@ -151,6 +153,7 @@ static void stop(struct parts *parts)
 	prometheus_free(server->prometheus);
 	limiter_free(server->limiter);
 	allowance_free(server->allowance);
+	map_free(server->execs);
 	store_free(server->store);
 	guard_free(server->guard);
 	secret_box_free(server->secrets);

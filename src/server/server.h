@@ -19,6 +19,7 @@ struct secret_box;
 struct webhooks;
 struct prometheus;
 struct retention;
+struct map;
 struct webhook_sender;
 struct origin;
 struct guard;
@@ -31,6 +32,7 @@ struct server {
 	struct indexer *indexer;
 	struct limiter *limiter;
 	struct allowance *allowance;
+	struct map *execs; /* exec_run.c's, by id: under way, and held by this process */
 	struct watch_stream_hub *watches;
 	struct secret_box *secrets;
 	struct webhooks *webhooks;

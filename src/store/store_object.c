@@ -82,8 +82,7 @@ static int on_object(const struct db_value *row, void *arg)
 }
 
 #define COLUMNS "o.account, o.kind, o.sandbox, o.name, o.changed_ms, o.json"
-#define OBJECTS \
-	"SELECT " COLUMNS " FROM object o WHERE account = $1 AND kind = $2 AND sandbox = $3"
+#define OBJECTS "SELECT " COLUMNS " FROM object o WHERE account = $1 AND kind = $2 AND sandbox = $3"
 
 static int get_object(struct db *db, void *arg)
 {
@@ -153,9 +152,9 @@ int store_object_list(struct store *store, const struct store_object *which, int
 
 static int list_all(struct db *db, void *arg)
 {
-	static const struct db_sql sql = {
-		.text = "SELECT " COLUMNS " FROM object o WHERE account = $1 AND kind = $2"
-			" AND name > $3 ORDER BY name LIMIT $4"};
+	static const struct db_sql sql = {.text = "SELECT " COLUMNS
+						  " FROM object o WHERE account = $1 AND kind = $2"
+						  " AND name > $3 ORDER BY name LIMIT $4"};
 	struct object_call *call = arg;
 	const struct store_object *o = call->object;
 

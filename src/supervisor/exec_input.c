@@ -24,7 +24,8 @@ static void tell_taken(struct exec_input *input, size_t n)
 	input->taken += n;
 	if (!input->conn)
 		return;
-	str_printf(&text, "{\"stdin\":%llu}", (unsigned long long)input->taken);
+	str_printf(&text, "{\"stdin\":%llu%s}", (unsigned long long)input->taken,
+		exec_input_is_open(input) || input->at_end ? "" : ",\"closed\":true");
 	conn_send(input->conn, WIRE_JSON, str_slice(&text));
 }
 
@@ -88,6 +89,18 @@ void exec_input_init(
 void exec_input_done(struct exec_input *input)
 {
 	close_fd(input);
+}
+
+bool exec_input_is_open(const struct exec_input *input)
+{
+	return input->fd >= 0 && !input->at_end;
+}
+
+void exec_input_leave(struct exec_input *input)
+{
+	input->conn = NULL;
+	if (input->owns_fd && exec_input_is_open(input))
+		exec_input_add(input, (struct slice){.p = "", .len = 0});
 }
 
 /* A terminal has no end: its line discipline makes one of this key, once for the line that was begun and once

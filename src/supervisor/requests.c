@@ -107,6 +107,19 @@ static int on_signal(struct request *req, struct err *err)
 	return running_signal(running, (int)signal);
 }
 
+/* Whether a command that runs takes input, from whichever client holds it. */
+static int on_input(struct request *req, struct err *err)
+{
+	const struct running *running = find_exec(req);
+	scoped_str struct str text = {0};
+
+	if (!running || running_is_over(running))
+		return no_exec(err);
+	str_printf(&text, "{\"open\":%s}", running_takes_stdin(running) ? "true" : "false");
+	conn_answer_ok(req->conn, str_slice(&text));
+	return 0;
+}
+
 static int on_cut(struct request *req, struct err *err)
 {
 	struct running *running = find_exec(req);
@@ -301,6 +314,7 @@ static const struct {
 	{"signal", on_signal, true},
 	{"cut", on_cut, true},
 	{"kill", on_kill, false},
+	{"input", on_input, false},
 	{"pause", on_pause, false},
 	{"wake", on_wake, false},
 	{"status", on_status, false},

@@ -317,6 +317,8 @@ static void watch_streams(struct running *running, struct ends *ends)
 	if (running->spec->has_stdin && (pty >= 0 || ends->own[0] >= 0))
 		exec_input_init(&running->input, loop, pty >= 0 ? pty : ends->own[0], pty < 0,
 			running->conn);
+	if (!running->conn)
+		exec_input_leave(&running->input);
 	ends->own[0] = -1;
 	for (int i = 0; i < 2; i++) {
 		running->streams[i].on_end = on_stream_end;
@@ -508,6 +510,11 @@ void running_stdin(struct running *running, struct slice bytes)
 	exec_input_add(&running->input, bytes);
 }
 
+bool running_takes_stdin(const struct running *running)
+{
+	return exec_input_is_open(&running->input);
+}
+
 int running_resize(struct running *running, unsigned short rows, unsigned short columns)
 {
 	if (running->streams[0].cast)
@@ -544,7 +551,7 @@ void running_drained(struct running *running)
 void running_detach(struct running *running)
 {
 	running->conn = NULL;
-	running->input.conn = NULL;
+	exec_input_leave(&running->input);
 	exec_stream_attach(&running->streams[0], NULL);
 	exec_stream_attach(&running->streams[1], NULL);
 }

@@ -25,13 +25,15 @@ bool running_has_conn(const struct running *running, const struct conn *conn);
 
 /* From its client. */
 void running_stdin(struct running *running, struct slice bytes); /* empty: end of file */
+bool running_takes_stdin(const struct running *running);         /* its input is open */
 int running_resize(struct running *running, unsigned short rows, unsigned short columns);
 int running_signal(struct running *running, int signal);
 /* The client has nobody to pass this stream on to (1: stdout, 2: stderr). */
 void running_cut(struct running *running, int stream);
 int running_kill(struct running *running);
 void running_drained(struct running *running); /* the client reads again */
-void running_detach(struct running *running);  /* the client is gone; the exec goes on */
+/* The client is gone: its input ends, the exec goes on. */
+void running_detach(struct running *running);
 
 /* Kills it and waits for its end: for the sandbox's own. */
 void running_end(struct running *running);

@@ -165,6 +165,18 @@ def test_input_reaches_the_command_and_ends(box):
 	assert box.exec('/bin/cat', stdin=b'abc', options=('-i',)).out == 'abc'
 
 
+def test_input_ends_with_its_client(box):
+	"""One that is killed: what it sent is read, and the command goes on."""
+	client = box.start('/bin/sh', '-c', 'cat > /tmp/input; echo over >> /tmp/input; exit 6', options=('-i',), stdin=subprocess.PIPE)
+	client.stdin.write(b'sent ')
+	client.stdin.flush()
+	wait_for(lambda: box.sh('cat /tmp/input').out == 'sent ', 'the command to read it')
+	client.kill()
+	client.communicate()
+	wait_for(lambda: [row for row in box.record.rows() if row['exit_code'] == 6], 'its row')
+	assert box.sh('cat /tmp/input').out == 'sent over\n'
+
+
 def test_input_of_run_passes_through(cloche):
 	run = cloche.run('/usr/bin/sha256sum', stdin=b'y' * 3000000)
 	assert run.out.split()[0] == hashlib.sha256(b'y' * 3000000).hexdigest()

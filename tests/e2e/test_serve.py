@@ -266,7 +266,7 @@ def test_bad_requests(admin, method, path, body, status):
 
 @pytest.mark.parametrize('body', [{}, {'command': 'a', 'argv': ['b']}, {'argv': []}, {'argv': [1]}, {'argv': 'ls'}, {'command': 5}, {'command': 'a\0b'}, {'command': 'a', 'env': []},
 	{'command': 'a', 'env': {'a=b': 'c'}}, {'command': 'a', 'timeout_ms': 0}, {'command': 'a', 'timeout_ms': '5'}, {'command': 'a', 'nonsense': 1},
-	{'command': 'a', 'stdin': 1}, {'command': 'a', 'detach': 'yes'}, {'command': 'a', 'stdin': 'x', 'detach': True}])
+	{'command': 'a', 'stdin': 1}, {'command': 'a', 'detach': 'yes'}, {'command': 'a', 'stdin_open': 1}])
 def test_bad_execs(admin, box, body):
 	got = admin.post(at(box, '/exec'), body)
 	assert got.status == 400 and got.json['code'] == 'invalid', got

@@ -331,14 +331,23 @@ static void test_objects(void **state)
 static void test_objects_of_sandboxes(void **state)
 {
 	static const struct store_object objects[] = {
-		{.account = "a", .kind = "preview", .name = "pv2", .json = "{2}", .sandbox = "sb-a"},
+		{.account = "a",
+			.kind = "preview",
+			.name = "pv2",
+			.json = "{2}",
+			.sandbox = "sb-a"},
 		{.account = "a", .kind = "preview", .name = "pv3", .json = "{3}"},
-		{.account = "b", .kind = "preview", .name = "pv1", .json = "{1}", .sandbox = "sb-b"},
+		{.account = "b",
+			.kind = "preview",
+			.name = "pv1",
+			.json = "{1}",
+			.sandbox = "sb-b"},
 		{.account = "b", .kind = "other", .name = "pv2", .json = "{4}", .sandbox = "sb-b"},
 	};
 	struct store *store = *state;
 	struct store_object o = {.account = "a", .kind = "preview", .sandbox = "not read"};
-	struct store_sandbox ended = {.id = "sb-b", .account = "b", .state = "ended", .ended_ms = 7};
+	struct store_sandbox ended = {
+		.id = "sb-b", .account = "b", .state = "ended", .ended_ms = 7};
 	struct str out = {0};
 	struct err err = {0};
 

@@ -427,12 +427,11 @@ static const struct {
 	{call_sandbox_forget, -ENOENT, 0}, {call_log_page, 0, 0}, {call_log_page_of, 0, 0},
 	{call_log_search, 0, 0}, {call_log_get, -ENOENT, 0}, {call_lifecycle_page, 0, 0},
 	{call_audit_page, 0, 0}, {call_object_put, -ENOENT, 0}, {call_object_get, -ENOENT, 0},
-	{call_object_list, 0, 0}, {call_object_list_all, 0, 0},
-	{call_object_change, -ENOENT, 0}, {call_object_remove, -ENOENT, 0},
-	{call_delivery_again, -ENOENT, 0}, {call_delivery_page, 0, 0},
-	{call_request_finish, -ESTALE, 0}, {call_request_drop, -ESTALE, 0},
-	{call_request_begin, STORE_ONCE_NEW, 0}, {call_metric_page, 0, 0},
-	{call_key_add, 0, 0}, /* a key of b's own */
+	{call_object_list, 0, 0}, {call_object_list_all, 0, 0}, {call_object_change, -ENOENT, 0},
+	{call_object_remove, -ENOENT, 0}, {call_delivery_again, -ENOENT, 0},
+	{call_delivery_page, 0, 0}, {call_request_finish, -ESTALE, 0},
+	{call_request_drop, -ESTALE, 0}, {call_request_begin, STORE_ONCE_NEW, 0},
+	{call_metric_page, 0, 0}, {call_key_add, 0, 0}, /* a key of b's own */
 };
 
 /* All that a has, one of each. */

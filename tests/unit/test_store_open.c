@@ -110,8 +110,7 @@ static void test_migrating_data(void **state)
 	" 'make test', '{}');" \
 	"UPDATE counter SET last = 1 WHERE name IN ('log', 'sandbox');"
 static const char *const fillings[] = {
-	FILLING_1,
-	FILLING_1, /* 2 has the same tables */
+	FILLING_1, FILLING_1, /* 2 has the same tables */
 };
 
 static int on_row(const struct store_log_row *row, void *arg)
