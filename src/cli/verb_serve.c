@@ -21,7 +21,8 @@
 
 struct serve_options {
 	struct spec_words listen;
-	const char *socket, *database, *tls_cert, *tls_key, *config, *user;
+	const char *socket, *database, *tls_cert, *tls_key, *config, *user, *log;
+	bool log_requests;
 };
 
 static const struct option table[] = {
@@ -39,6 +40,10 @@ static const struct option table[] = {
 		OPTION_TEXT, offsetof(struct serve_options, config)},
 	{"user", 0, "NAME", "as whom the half that faces the network runs (cloche-serve)",
 		OPTION_TEXT, offsetof(struct serve_options, user)},
+	{"log", 0, "FORM", "of the lines on stderr: text or json (text)", OPTION_TEXT,
+		offsetof(struct serve_options, log)},
+	{"log-requests", 0, NULL, "a line for each request, too", OPTION_ON,
+		offsetof(struct serve_options, log_requests)},
 	{NULL},
 };
 static const struct option_group groups[] = {{"Serve", table}, {NULL}};
@@ -91,6 +96,10 @@ static int fill(
 	set_text(settings, "tls_cert", o->tls_cert);
 	set_text(settings, "tls_key", o->tls_key);
 	set_text(settings, "user", o->user);
+	set_text(settings, "log", o->log);
+	json_object_set_new(settings, "log_requests", json_boolean(o->log_requests));
+	if (o->log && strcmp(o->log, "text") != 0 && strcmp(o->log, "json") != 0)
+		return err_set(err, -EINVAL, "--log: want text or json, not '%s'", o->log);
 	return o->config ? add_config(settings, o->config, err) : 0;
 }
 

@@ -46,6 +46,7 @@ struct launcher {
 static int read_settings(json_t **ret, struct err *err)
 {
 	scoped_str struct str text = {0};
+	const char *form;
 	json_error_t why;
 	int r = fdio_read_all(SETTINGS_FD, SETTINGS_MAX, &text);
 
@@ -55,6 +56,8 @@ static int read_settings(json_t **ret, struct err *err)
 	*ret = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(*ret))
 		return err_set(err, -EINVAL, "the settings are no JSON object: %s", why.text);
+	form = json_string_value(json_object_get(*ret, "log"));
+	log_set_json(form && strcmp(form, "json") == 0);
 	return 0;
 }
 

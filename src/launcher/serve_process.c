@@ -128,6 +128,8 @@ static void tell(struct serve_process *serve, const struct office *office, const
 	json_object_set_new(serve->settings, "sockets", json_array());
 	if (config)
 		json_object_set(serve->settings, "config", config);
+	json_object_set(serve->settings, "log", json_object_get(settings, "log"));
+	json_object_set(serve->settings, "log_requests", json_object_get(settings, "log_requests"));
 }
 
 int serve_process_prepare(

@@ -9,12 +9,33 @@
 #include "server/http_status.h"
 #include "server/once.h"
 #include "server/prometheus.h"
+#include "server/route.h"
 #include "util/base64.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/mem.h"
 
 #define JSON_TYPE    "application/json"
 #define PROBLEM_TYPE "application/problem+json"
+
+/* Nothing that was said: neither parameters nor bodies, which may hold what is secret. */
+static void log_request(const struct call *call)
+{
+	int64_t took_ns = call->begun_ns ? clock_mono_ns() - call->begun_ns : 0;
+	const struct log_field fields[] = {
+		{"method", call->route ? call->route->method : "", 0},
+		{"path", call->path ? call->path : "", 0},
+		{"route", call->route ? call->route->path : "none", 0},
+		{"status", NULL,
+			call->status ? call->status : 200}, /* a stream has none of its own */
+		{"ms", NULL, took_ns / CLOCK_NS_PER_MS},
+		{"peer", call->peer, 0},
+		{"account", call->caller.account, 0},
+		{"actor", call->caller.actor, 0},
+	};
+
+	log_fields("request", fields, sizeof(fields) / sizeof(fields[0]));
+}
 
 void call_free(struct call *call)
 {
@@ -23,6 +44,8 @@ void call_free(struct call *call)
 	guard_remove(call);
 	prometheus_end(call->server->prometheus, call->begun_ns ? call->route : NULL, call->status,
 		call->begun_ns ? clock_mono_ns() - call->begun_ns : 0);
+	if (call->server->logs_requests)
+		log_request(call);
 	for (size_t i = 0; i < CALL_PARAMS_MAX; i++)
 		free(call->params[i]);
 	for (size_t i = 0; i < call->n_query; i++) {

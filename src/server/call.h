@@ -39,7 +39,8 @@ struct call {
 	struct exchange *exchange;
 	const struct route *route;
 	struct caller caller;
-	char *path;                    /* decoded, without the query */
+	char peer[64]; /* where it came from, for a time when its exchange is over */
+	char *path;    /* decoded, without the query */
 	char *params[CALL_PARAMS_MAX]; /* what stands for {...} in the route, decoded */
 	struct {
 		char *name, *value;

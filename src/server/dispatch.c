@@ -2,6 +2,7 @@
 #include "server/dispatch.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,7 @@ static struct call *call_new(struct server *server, struct exchange *exchange)
 
 	call->server = server;
 	call->exchange = exchange;
+	(void)snprintf(call->peer, sizeof(call->peer), "%s", exchange_peer(exchange)->address);
 	return call;
 }
 

@@ -169,9 +169,12 @@ int server_run(const json_t *settings, int office, int sockets_from, struct err 
 	struct parts parts = {.server = {.state_dir = text_of(settings, "state_dir"),
 				      .config = json_object_get(settings, "config"),
 				      .office = office}};
+	const char *form = text_of(settings, "log");
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	log_set_json(form && strcmp(form, "json") == 0);
+	parts.server.logs_requests = json_is_true(json_object_get(settings, "log_requests"));
 	parts.server.base = event_base_new();
 	if (!parts.server.base || !parts.server.state_dir)
 		return err_set(err, -EINVAL, "the settings name no state");

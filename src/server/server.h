@@ -5,6 +5,7 @@
 
 #include <event2/event.h>
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "store/store.h"
 #include "util/err.h"
@@ -44,6 +45,7 @@ struct server {
 	const char *state_dir;
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */
+	bool logs_requests;
 };
 
 /* Serves until it is asked to end by SIGTERM. settings: what the launcher tells (launcher/serve_process.c); sockets are at

@@ -5,13 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "util/clock.h"
+#include "util/jsonw.h"
 #include "util/utf8.h"
 
-static bool verbose;
+static bool verbose, as_json;
 
 void log_set_verbose(bool on)
 {
 	verbose = on;
+}
+
+void log_set_json(bool on)
+{
+	as_json = on;
 }
 
 static unsigned codepoint(const unsigned char *u, size_t n)
@@ -73,18 +80,65 @@ void log_add_escaped(struct str *out, struct slice text)
 	}
 }
 
-static void say(const char *fmt, va_list ap)
+static void add_text_line(
+	struct str *out, const char *message, const struct log_field *fields, size_t n)
+{
+	str_puts(out, "cloche: ");
+	log_add_escaped(out, slice_of(message));
+	for (size_t i = 0; i < n; i++) {
+		str_printf(out, " %s=", fields[i].key);
+		if (fields[i].text)
+			log_add_escaped(out, slice_of(fields[i].text));
+		else
+			str_printf(out, "%lld", (long long)fields[i].number);
+	}
+}
+
+static void add_json_line(struct str *out, const char *level, const char *message,
+	const struct log_field *fields, size_t n)
+{
+	struct jsonw j = jsonw_to(out);
+	char at[CLOCK_TEXT_LEN];
+
+	clock_format(clock_wall_ms(), at);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "at", at);
+	jsonw_ktext(&j, "level", level);
+	jsonw_ktext(&j, "message", message);
+	for (size_t i = 0; i < n; i++)
+		if (fields[i].text)
+			jsonw_ktext(&j, fields[i].key, fields[i].text);
+		else
+			jsonw_kint(&j, fields[i].key, fields[i].number);
+	jsonw_object_end(&j);
+}
+
+/* In one write, so that lines of several programs do not mix. */
+static void put(const char *level, const char *message, const struct log_field *fields, size_t n)
 {
 	scoped_str struct str line = {0};
+
+	if (as_json)
+		add_json_line(&line, level, message, fields, n);
+	else
+		add_text_line(&line, message, fields, n);
+	str_putc(&line, '\n');
+	fwrite(line.p, 1, line.len, stderr);
+}
+
+static void say(const char *level, const char *fmt, va_list ap)
+{
 	char *text = NULL;
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		return;
-	str_puts(&line, "cloche: ");
-	log_add_escaped(&line, slice_of(text));
-	str_putc(&line, '\n');
-	fwrite(line.p, 1, line.len, stderr);
+	put(level, text, NULL, 0);
 	free(text);
+}
+
+void log_fields(const char *message, const struct log_field *fields, size_t n)
+{
+	put("info", message, fields, n);
 }
 
 void log_warn(const char *fmt, ...)
@@ -92,7 +146,7 @@ void log_warn(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(fmt, ap);
+	say("warn", fmt, ap);
 	va_end(ap);
 }
 
@@ -103,7 +157,7 @@ void log_info(const char *fmt, ...)
 	if (!verbose)
 		return;
 	va_start(ap, fmt);
-	say(fmt, ap);
+	say("info", fmt, ap);
 	va_end(ap);
 }
 
@@ -114,6 +168,6 @@ void log_debug(const char *fmt, ...)
 	if (!getenv("CLOCHE_DEBUG"))
 		return;
 	va_start(ap, fmt);
-	say(fmt, ap);
+	say("debug", fmt, ap);
 	va_end(ap);
 }

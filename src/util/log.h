@@ -5,6 +5,7 @@
 #define UTIL_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "util/slice.h"
 #include "util/str.h"
@@ -14,6 +15,17 @@ void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* wi
 void log_debug(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2))); /* with CLOCHE_DEBUG=1 */
 void log_set_verbose(bool on);
+
+/* For programs that read logs: each line a JSON object {at, level, message} and the fields. */
+void log_set_json(bool on);
+struct log_field {
+	const char *key;  /* plain ASCII */
+	const char *text; /* NULL: the number */
+	int64_t number;
+};
+/* Something that happened as it should, with what is known of it; whether it is wanted is the caller's business. Without
+ * JSON: the message, then key=value. */
+void log_fields(const char *message, const struct log_field *fields, size_t n);
 
 /* Adds text for a terminal: control characters, also the C1 ones, bidirectional marks and bytes that are
  * not UTF-8 come out as \n, \t, \x1b, \u202e. */

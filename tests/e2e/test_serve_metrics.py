@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the server tells Prometheus."""
+"""What the server tells Prometheus, and in its log."""
 import http.client
+import json
 import re
 import socket
 
 from harness import wait_for
 
 STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
+
+OPTIONS = ('--log', 'json', '--log-requests')
 
 
 def scrape(admin):
@@ -78,3 +81,21 @@ def test_who_may_see_them(server):
 		sock.connect(place)
 		sock.sendall(b'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n')
 		assert sock.recv(65536).startswith(b'HTTP/1.1 200')
+
+
+def test_a_line_for_each_request(server, admin):
+	assert admin.get('/v1/log?q=a-word-that-was-said').status == 200
+	assert admin.post('/v1/secrets', {'name': 'SAID', 'value': 'a-value-that-was-said', 'hosts': ['api.example.org']}).status == 201
+	assert admin.get('/v1/no%0athing').status == 404
+	def told():
+		lines = [json.loads(line) for line in server.said().splitlines()]
+		return [line for line in lines if line['message'] == 'request' and line['path'].startswith(('/v1/log', '/v1/secrets', '/v1/no'))]
+
+	lines = wait_for(lambda: told() if len(told()) >= 3 else None, 'three lines')
+	assert [(line['method'], line['path'], line['route'], line['status']) for line in lines] == [('GET', '/v1/log', '/v1/log', 200),
+		('POST', '/v1/secrets', '/v1/secrets', 201), ('', '/v1/no\nthing', 'none', 404)]
+	assert {line['level'] for line in lines} == {'info'} and all(line['at'].endswith('Z') and line['ms'] >= 0 for line in lines)
+	assert [(line['account'], line['actor'][:4]) for line in lines] == [('default', 'key:'), ('default', 'key:'), ('', '')]
+	assert all(line['peer'].startswith('127.0.0.1:') for line in lines)
+	assert 'that-was-said' not in server.said() and admin.key not in server.said()
+	assert admin.delete('/v1/secrets/SAID').status == 204
