@@ -11,6 +11,7 @@
 #include "launcher/audit.h"
 #include "launcher/mend.h"
 #include "launcher/office_verb.h"
+#include "launcher/office_watch.h"
 #include "util/fdio.h"
 #include "util/id.h"
 #include "util/jsonw.h"
@@ -135,6 +136,24 @@ static int on_verb(const struct request *req, struct err *err)
 			       err);
 }
 
+/* Answered once it is under way: the rest comes by the pipe that was handed over. */
+static int on_watch_files(const struct request *req, struct err *err)
+{
+	bool is_patient = json_is_true(json_object_get(req->body, "wait"));
+	scoped_str struct str path = {0};
+	const char *id = NULL;
+	int r = find_sandbox(req, &id, err);
+
+	if (r == 0)
+		r = office_watch_read(req->body, &path, err);
+	if (r == 0 && req->pass_fd < 0)
+		r = err_set(err, -EINVAL, "want a pipe to tell it by");
+	if (r < 0)
+		return r;
+	answer_ok(req, -1);
+	office_watch_become(req->office, id, &path, is_patient, req->pass_fd);
+}
+
 /* Its supervisor was killed: its record gets an end, and what ran in it is gone. */
 static int on_mend(const struct request *req, struct err *err)
 {
@@ -171,6 +190,7 @@ static const struct {
 	{"create", on_create, false},
 	{"net-rules", on_net_rules, false},
 	{"verb", on_verb, false},
+	{"watch-files", on_watch_files, false},
 	{"mend", on_mend, false},
 	{"audit", on_audit, false},
 };

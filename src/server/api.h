@@ -41,6 +41,7 @@ int api_files_glob(struct call *call, struct err *err);
 int api_files_grep(struct call *call, struct err *err);
 int api_files_upload(struct call *call, struct err *err);
 int api_files_download(struct call *call, struct err *err);
+int api_files_watch(struct call *call, struct err *err);
 
 int api_log_sandbox(struct call *call, struct err *err);
 int api_log_account(struct call *call, struct err *err);
@@ -82,6 +83,9 @@ int api_diff(struct call *call, struct err *err);
 int api_manifest(struct call *call, struct err *err);
 int api_discard(struct call *call, struct err *err);
 int api_report(struct call *call, struct err *err);
+
+/* The path in the query, as `path` or for any bytes as `path_b64`: absolute. -EINVAL. */
+int api_files_path(const struct call *call, struct str *path, struct err *err);
 
 /* The id in the path, of a sandbox of the caller's account: borrowed. state (may be NULL) gets what the store knows of it.
  * -ENOENT with a sentence, also for another account's. */

@@ -42,12 +42,12 @@ static void file_call_done(struct file_call *f)
 
 /* ---- what was asked for ---- */
 
-static int read_query_path(struct file_call *f, struct err *err)
+static int read_query_path(const struct call *call, struct str *path, struct err *err)
 {
-	const char *text = call_query(f->call, "path"), *b64 = call_query(f->call, "path_b64");
+	const char *text = call_query(call, "path"), *b64 = call_query(call, "path_b64");
 
 	return call_decode("path", text ? slice_of(text) : (struct slice){0},
-		b64 ? slice_of(b64) : (struct slice){0}, &f->path, err);
+		b64 ? slice_of(b64) : (struct slice){0}, path, err);
 }
 
 static int check_path(const struct str *path, struct err *err)
@@ -60,11 +60,18 @@ static int check_path(const struct str *path, struct err *err)
 	return 0;
 }
 
+int api_files_path(const struct call *call, struct str *path, struct err *err)
+{
+	int r = read_query_path(call, path, err);
+
+	return r < 0 ? r : check_path(path, err);
+}
+
 /* otherwise: NULL where it has to be named. */
 static int read_path(struct file_call *f, const char *otherwise, struct err *err)
 {
 	int r = f->call->body ? call_bytes(f->call, "path", &f->path, err)
-	                      : read_query_path(f, err);
+	                      : read_query_path(f->call, &f->path, err);
 
 	if (r == 0 && otherwise)
 		str_puts(&f->path, otherwise);

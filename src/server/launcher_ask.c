@@ -233,6 +233,23 @@ int launcher_ask_net_rules(
 	return r < 0 ? r : 0;
 }
 
+int launcher_ask_watch(struct server *server, const struct launcher_watch *watch, struct err *err)
+{
+	scoped_str struct str body = {0}, path = {0};
+	struct jsonw j = jsonw_to(&body);
+
+	jsonw_base64(&path, watch->path.p, watch->path.len);
+	jsonw_object(&j);
+	jsonw_ktext(&j, "sandbox", watch->sandbox);
+	jsonw_ktext(&j, "path_b64", path.p);
+	jsonw_kbool(&j, "wait", watch->is_patient);
+	return ask(server,
+		&(struct launcher_ask){.request = "watch-files",
+			.pass_fd = watch->out_fd,
+			.timeout_ms = CONNECT_MS},
+		&j, NULL, NULL, err);
+}
+
 static int index_line(struct call *call, const json_t *line, int64_t n, struct err *err)
 {
 	scoped_mem char *text = json_dumps(line, JSON_COMPACT);

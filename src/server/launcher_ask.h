@@ -29,6 +29,16 @@ int launcher_ask_create(struct call *call, const json_t *spec, const json_t *hid
 int launcher_ask_net_rules(
 	struct call *call, const char *sandbox, const json_t *rules, struct err *err);
 
+/* Has what changes below an absolute path told as lines to out_fd, a pipe's: those of `cloche watch-files --bounds`. is_patient: the
+ * path need not be there yet. 0 once that is under way; whether the path is good is told by the first lines. It ends with the pipe. */
+struct launcher_watch {
+	const char *sandbox;
+	struct slice path;
+	bool is_patient;
+	int out_fd;
+};
+int launcher_ask_watch(struct server *server, const struct launcher_watch *watch, struct err *err);
+
 /* Runs a verb of the launcher's table. stdout_fd: where it prints, -1: into *ret_output (may be NULL; the caller's). Its
  * exit status, or negative where it failed, with what it said. */
 struct launcher_verb {

@@ -181,6 +181,7 @@ void prometheus_write(struct prometheus *prometheus, struct str *out)
 		"Commands whose end a client of this process waits for.",
 		running(prometheus, "/v1/sandboxes/{id}/exec"));
 	write_gauge(out, "cloche_watchers", "Streams of what happens in a sandbox.",
-		running(prometheus, "/v1/sandboxes/{id}/watch"));
+		running(prometheus, "/v1/sandboxes/{id}/watch") +
+			running(prometheus, "/v1/sandboxes/{id}/files/watch"));
 	write_tries(prometheus, out);
 }

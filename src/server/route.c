@@ -62,6 +62,7 @@ const struct route route_table[] = {
 	{"POST", SB "/files/glob", RIGHT_WORK, api_files_glob, .has_body = true},
 	{"POST", SB "/files/grep", RIGHT_WORK, api_files_grep, .has_body = true},
 	{"GET", SB "/files/content", RIGHT_WORK, api_files_download, .has_query = true},
+	{"GET", SB "/files/watch", RIGHT_WORK, api_files_watch, .has_query = true},
 	{"PUT", SB "/files/content", RIGHT_WORK, api_files_upload, .has_query = true,
 		.is_upload = true},
 

@@ -8,6 +8,7 @@
 #include "server/allowance.h"
 #include "server/auth.h"
 #include "server/dispatch.h"
+#include "server/file_feed.h"
 #include "server/guard.h"
 #include "server/indexer.h"
 #include "server/keep.h"
@@ -126,6 +127,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 		r = watch_stream_hub_new(server, &server->watches, err);
 	if (r < 0)
 		return r;
+	server->file_feeds = file_feed_hub_new(server);
 	server->retention = retention_new(server);
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
@@ -146,6 +148,7 @@ static void stop(struct parts *parts)
 	workers_free(server->slow);
 	workers_free(server->workers);
 	watch_stream_hub_free(server->watches);
+	file_feed_hub_free(server->file_feeds);
 	indexer_free(server->indexer);
 	webhook_sender_free(server->sender);
 	webhooks_free(server->webhooks);

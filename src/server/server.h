@@ -16,6 +16,7 @@ struct indexer;
 struct limiter;
 struct allowance;
 struct watch_stream_hub;
+struct file_feed_hub;
 struct secret_box;
 struct webhooks;
 struct prometheus;
@@ -35,6 +36,7 @@ struct server {
 	struct allowance *allowance;
 	struct map *execs; /* exec_run.c's, by id: under way, and held by this process */
 	struct watch_stream_hub *watches;
+	struct file_feed_hub *file_feeds;
 	struct secret_box *secrets;
 	struct webhooks *webhooks;
 	struct prometheus *prometheus;

@@ -301,7 +301,9 @@ static void run(struct call *call)
 
 void watch_stream_run(struct call *call)
 {
-	if (slice_is(exchange_head(call->exchange)->method, "HEAD"))
+	bool has_left = !exchange_has_client(call->exchange); /* and nobody will say so again */
+
+	if (has_left || slice_is(exchange_head(call->exchange)->method, "HEAD"))
 		answer_head(call);
 	else
 		run(call);

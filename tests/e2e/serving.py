@@ -84,7 +84,9 @@ class Reply:
 
 
 class Events:
-	"""A stream of server-sent events: iterate to get (event, id, data) as they come."""
+	"""A stream of server-sent events: iterate to get (event, id, data) as they come. problem: what it was refused with."""
+
+	problem = None
 
 	def __init__(self, connection, response, check):
 		self.connection, self.response, self.status, self.check = connection, response, response.status, check
@@ -153,8 +155,10 @@ class Client:
 		method = 'GET' if body is None else 'POST'
 		connection, response = self.open(method, path, body, headers={'Accept': STREAM, **(headers or {})}, **how)
 		if response.status != 200:
-			self.server.document.check(method, path, response.status, response.headers, response.read())
-			return Events(connection, response, None)
+			refused = Events(connection, response, None)
+			refused.problem = json.loads(body := response.read())
+			self.server.document.check(method, path, response.status, response.headers, body)
+			return refused
 		self.server.document.check(method, path, response.status, response.headers, None)
 		return Events(connection, response, self.server.document.stream(method, path))
 
