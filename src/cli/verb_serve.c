@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/passed_sockets.h"
 #include "cli/verb.h"
 #include "spec/spec.h"
 #include "util/fdio.h"
@@ -18,6 +19,7 @@
 #define LISTEN_DEFAULT "127.0.0.1:7410"
 #define CONFIG_MAX     (1u << 20)
 #define SETTINGS_AT    3
+#define PASSED_AT      4 /* and behind it: see launcher/serve_process.h */
 
 struct serve_options {
 	struct spec_words listen;
@@ -80,18 +82,28 @@ static int add_config(json_t *settings, const char *path, struct err *err)
 	return 0;
 }
 
-static int fill(
-	json_t *settings, const struct serve_options *o, const struct cli *cli, struct err *err)
+/* What was passed stands for what would be opened without a word; what is named is opened beside it. */
+static void add_sockets(json_t *settings, const struct serve_options *o, const struct cli *cli,
+	const struct passed_sockets *passed)
 {
 	scoped_mem char *socket = mem_printf("%s/cloche.sock", cli->run_dir);
-	json_t *listen = json_array();
+	json_t *listen = json_array(), *names = json_array();
 
 	for (size_t i = 0; i < o->listen.n; i++)
 		json_array_append_new(listen, json_string(o->listen.items[i]));
-	if (o->listen.n == 0)
+	if (o->listen.n == 0 && passed->n == 0)
 		json_array_append_new(listen, json_string(LISTEN_DEFAULT));
+	for (size_t i = 0; i < passed->n; i++)
+		json_array_append_new(names, json_string(passed->names[i]));
 	json_object_set_new(settings, "listen", listen);
-	set_text(settings, "socket", o->socket ? o->socket : socket);
+	json_object_set_new(settings, "passed", names);
+	set_text(settings, "socket", o->socket ? o->socket : passed->n ? NULL : socket);
+}
+
+static int fill(json_t *settings, const struct serve_options *o, const struct cli *cli,
+	const struct passed_sockets *passed, struct err *err)
+{
+	add_sockets(settings, o, cli, passed);
 	set_text(settings, "database", o->database);
 	set_text(settings, "tls_cert", o->tls_cert);
 	set_text(settings, "tls_key", o->tls_key);
@@ -103,7 +115,7 @@ static int fill(
 	return o->config ? add_config(settings, o->config, err) : 0;
 }
 
-static int hand_over(const json_t *settings, struct err *err)
+static int hand_over(const json_t *settings, const struct passed_sockets *passed, struct err *err)
 {
 	scoped_mem char *text = json_dumps(settings, JSON_COMPACT);
 	int fd = memfd_create("settings", 0);
@@ -111,25 +123,30 @@ static int hand_over(const json_t *settings, struct err *err)
 
 	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0 || (fd != SETTINGS_AT && dup2(fd, SETTINGS_AT) < 0))
 		return err_set(err, r < 0 ? r : -errno, "hand over the settings: %m");
-	return 0;
+	return passed_sockets_place(passed, PASSED_AT, err);
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	scoped_str struct str program = {0};
+	struct passed_sockets passed = {.n = 0};
 	json_t *settings = json_object();
 	int r = cli_need_root(err);
 
 	if (r == 0)
+		r = passed_sockets_take(&passed, err);
+	if (r == 0)
 		r = program_find("cloche-launcher", &program, err);
 	if (r == 0)
-		r = fill(settings, options, cli, err);
+		r = fill(settings, options, cli, &passed, err);
 	if (r == 0)
-		r = hand_over(settings, err);
+		r = hand_over(settings, &passed, err);
 	json_decref(settings);
-	if (r < 0)
+	if (r < 0) {
+		passed_sockets_done(&passed);
 		return r;
-	(void)close_range(SETTINGS_AT + 1, ~0U, 0);
+	}
+	(void)close_range(PASSED_AT + (unsigned)passed.n, ~0U, 0);
 	execl(program.p, "cloche-launcher", cli->state_dir, cli->run_dir, (char *)NULL);
 	return err_set(err, -errno, "start '%s': %m", program.p);
 }
@@ -140,7 +157,8 @@ const struct verb verb_serve = {
 	.usage = "",
 	.help = "the control plane: many sandboxes over HTTP, with accounts and keys",
 	.text = "Runs until it is told to end by SIGTERM or Ctrl-C; sandboxes outlive it. At its "
-		"first start it prints the key of an admin, once.",
+		"first start it prints the key of an admin, once. After SIGHUP it uses what "
+		"--tls-cert and --tls-key hold then.",
 	.groups = groups,
 	.options_size = sizeof(struct serve_options),
 	.done = done,

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "util/fdio.h"
 #include "util/mem.h"
 #include "util/path.h"
 #include "util/scoped.h"
@@ -116,4 +117,30 @@ int listeners_open_unix(const char *path, struct err *err)
 	if (r == 0 && listen(fd, BACKLOG) < 0)
 		r = -errno;
 	return r < 0 ? err_set(err, r, "listen on '%s': %m", path) : take_fd(&fd);
+}
+
+static int option_of(int fd, int option)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) < 0 ? -1 : value;
+}
+
+int listeners_check_passed(int fd, const char *name, bool *ret_is_unix, struct err *err)
+{
+	int domain = option_of(fd, SO_DOMAIN);
+	int r = option_of(fd, SO_TYPE) == SOCK_STREAM && option_of(fd, SO_ACCEPTCONN) == 1 &&
+	                        (domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX)
+	                ? 0
+	                : -EINVAL;
+
+	if (r < 0)
+		return err_set(err, r,
+			"the socket '%s' that was passed does not listen for streams over TCP or "
+			"at a Unix socket",
+			name);
+	*ret_is_unix = domain == AF_UNIX;
+	r = fdio_set_nonblock(fd, true);
+	return r < 0 ? err_set(err, r, "the socket '%s' that was passed: %m", name) : 0;
 }

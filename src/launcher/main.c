@@ -2,10 +2,10 @@
 /* cloche-launcher: not for people; `cloche serve` becomes it. Root's small half of a control plane: opens the sockets,
  * starts the half that faces the network (cloche-serve, without rights) and does for it what office.c has in its table.
  *
- *   cloche-launcher STATE RUN    descriptor 3: its settings, a JSON object (docs/server.md)
+ *   cloche-launcher STATE RUN    descriptor 3: its settings, a JSON object (docs/server.md); sockets that were passed behind it
  *
  * Sandboxes are nobody's children: they outlive both halves. A cloche-serve that dies is started again with the same
- * sockets, so that nobody who connects meanwhile is refused. */
+ * sockets, so that nobody who connects meanwhile is refused. SIGHUP: certificate and key are read anew. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -24,6 +24,7 @@
 #include "launcher/launch.h"
 #include "launcher/listeners.h"
 #include "launcher/mend.h"
+#include "launcher/notify.h"
 #include "launcher/serve_process.h"
 #include "util/fdio.h"
 #include "util/log.h"
@@ -40,6 +41,7 @@ struct launcher {
 	struct serve_process serve;
 	json_t *settings;
 	int signals;
+	int manager; /* notify.h; -1: nobody wants to know */
 	unsigned n_fast;
 };
 
@@ -75,12 +77,38 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+static void renew(struct launcher *l)
+{
+	struct err err = {0};
+	int r = serve_process_renew(&l->serve, l->settings, &err);
+
+	if (r < 0)
+		log_warn("the certificate that was used so far stays: %s", err.msg);
+	if (r <= 0)
+		notify_send(l->manager, "READY=1");
+}
+
+static void on_ready(void *ctx, const char *why)
+{
+	struct launcher *l = ctx;
+
+	if (why)
+		log_warn("the certificate that was used so far stays: %s", why);
+	if (serve_process_heard(&l->serve, !why))
+		renew(l);
+	else
+		notify_send(l->manager, "READY=1");
+}
+
 static int prepare(struct launcher *l, char **argv, struct err *err)
 {
 	int r = read_settings(&l->settings, err);
 
+	l->manager = notify_open();
 	l->office.state_dir = argv[1];
 	l->office.run_dir = argv[2];
+	l->office.on_ready = on_ready;
+	l->office.ctx = l;
 	l->office.config = json_object_get(l->settings, "config");
 	l->signals = open_signals();
 	if (r == 0)
@@ -126,10 +154,16 @@ static int reap(struct launcher *l, struct err *err)
 static int on_signal(struct launcher *l, struct err *err)
 {
 	struct signalfd_siginfo info;
-	bool is_end = false;
+	bool is_end = false, is_renewal = false;
 
-	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		is_end |= info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+		is_renewal |= info.ssi_signo == SIGHUP;
+	}
+	if (is_renewal) {
+		notify_reloading(l->manager);
+		renew(l);
+	}
 	return is_end ? 1 : reap(l, err);
 }
 
@@ -166,7 +200,7 @@ static int work(struct launcher *l, struct err *err)
 
 int main(int argc, char **argv)
 {
-	struct launcher l = {.signals = -1, .serve = SERVE_PROCESS_NONE};
+	struct launcher l = {.signals = -1, .manager = -1, .serve = SERVE_PROCESS_NONE};
 	struct err err = {0};
 	int r;
 
@@ -180,6 +214,7 @@ int main(int argc, char **argv)
 		r = work(&l, &err);
 	if (r < 0 && err.msg[0])
 		log_warn("%s", err.msg);
+	notify_send(l.manager, "STOPPING=1");
 	serve_process_stop(&l.serve, &l.office);
 	json_decref(l.settings);
 	return r < 0 ? 125 : 0;

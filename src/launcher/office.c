@@ -181,6 +181,13 @@ static int on_audit(const struct request *req, struct err *err)
 	return 0;
 }
 
+static int on_ready(const struct request *req, struct err *err)
+{
+	req->office->on_ready(req->office->ctx, text_of(req, "why"));
+	answer_ok(req, -1);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*handler)(const struct request *req, struct err *err);
@@ -193,6 +200,7 @@ static const struct {
 	{"watch-files", on_watch_files, false},
 	{"mend", on_mend, false},
 	{"audit", on_audit, false},
+	{"ready", on_ready, true},
 };
 
 static void dispatch(const struct request *req, size_t kind)

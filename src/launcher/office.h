@@ -15,6 +15,10 @@ struct office {
 	const char *state_dir, *run_dir;
 	gid_t readers; /* the group of the other half: may read the records that it has made */
 	const json_t *config; /* what --config holds, see docs/server.md; an object */
+	/* The other half has begun, or has looked at a certificate that it was told of. why: it did not take it; NULL: it
+	 * did. */
+	void (*on_ready)(void *ctx, const char *why);
+	void *ctx;
 };
 
 /* Takes one request from sock and has it answered, by this process or one that it starts for that. 0; -EPIPE: the other side

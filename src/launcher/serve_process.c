@@ -27,7 +27,7 @@
 #define UID_DEFAULT  64736 /* where no such user was made; outside of what systems give away */
 #define PEM_MAX      (256u << 10)
 
-/* Descriptors of the started process: see server/main.c. */
+/* Descriptors of the started process: see server/main.c. What comes over OFFICE_AT: server/launcher_told.c. */
 #define SETTINGS_AT 3
 #define OFFICE_AT   4
 #define SOCKETS_AT  5
@@ -68,16 +68,34 @@ static int add_socket(struct serve_process *serve, int fd, const char *kind)
 	return 0;
 }
 
+static int take_passed(struct serve_process *serve, const json_t *names, struct err *err)
+{
+	for (size_t i = 0; i < json_array_size(names); i++) {
+		int fd = SERVE_PROCESS_PASSED + (int)i;
+		bool is_unix = false;
+		int r = listeners_check_passed(
+			fd, json_string_value(json_array_get(names, i)) ?: "", &is_unix, err);
+
+		if (r == 0)
+			r = add_socket(serve, fd, is_unix ? "unix" : "tcp");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int open_sockets(struct serve_process *serve, const struct office *office,
 	const json_t *settings, struct err *err)
 {
 	const json_t *listen = json_object_get(settings, "listen");
+	const json_t *passed = json_object_get(settings, "passed");
 	const char *path = text_of(settings, "socket");
-	int r = 0;
+	int r;
 
-	if (json_array_size(listen) + 2 > SERVE_PROCESS_SOCKETS)
+	if (json_array_size(listen) + json_array_size(passed) + 2 > SERVE_PROCESS_SOCKETS)
 		return err_set(
 			err, -E2BIG, "at most %d places to listen on", SERVE_PROCESS_SOCKETS - 2);
+	r = take_passed(serve, passed, err);
 	for (size_t i = 0; r == 0 && i < json_array_size(listen); i++) {
 		const char *place = json_string_value(json_array_get(listen, i));
 
@@ -91,20 +109,36 @@ static int open_sockets(struct serve_process *serve, const struct office *office
 	return r;
 }
 
+/* NULL where it is none that JSON can hold. */
+static json_t *text_value(const struct str *text)
+{
+	if (!text->p)
+		return json_string("");
+	return memchr(text->p, '\0', text->len) ? NULL : json_stringn(text->p, text->len);
+}
+
 /* Read by root, since keys are root's; handed over in memory. */
-static int read_pem(
-	struct serve_process *serve, const json_t *settings, const char *key, struct err *err)
+static int read_pem(json_t *into, const json_t *settings, const char *key, struct err *err)
 {
 	const char *path = text_of(settings, key);
 	struct str text = {0};
 	int r = path ? fdio_read_file(AT_FDCWD, path, PEM_MAX, &text) : 0;
 
-	if (r == 0 && path)
-		json_object_set_new(serve->settings, key, json_stringn(text.p, text.len));
+	if (r < 0)
+		err_set(err, r, "read '%s': %m", path);
+	else if (path && json_object_set_new(into, key, text_value(&text)) < 0)
+		r = err_set(err, -EINVAL, "'%s' holds no text: want PEM", path);
 	if (text.p)
 		explicit_bzero(text.p, text.len);
 	str_done(&text);
-	return r < 0 ? err_set(err, r, "read '%s': %m", path) : 0;
+	return r;
+}
+
+static int read_pems(json_t *into, const json_t *settings, struct err *err)
+{
+	int r = read_pem(into, settings, "tls_cert", err);
+
+	return r < 0 ? r : read_pem(into, settings, "tls_key", err);
 }
 
 static int make_folder(const struct serve_process *serve, const char *state_dir, struct err *err)
@@ -144,19 +178,18 @@ int serve_process_prepare(
 	if (r == 0)
 		r = open_sockets(serve, office, settings, err);
 	if (r == 0)
-		r = read_pem(serve, settings, "tls_cert", err);
-	if (r == 0)
-		r = read_pem(serve, settings, "tls_key", err);
+		r = read_pems(serve->settings, settings, err);
 	return r;
 }
 
-static int settings_file(const struct serve_process *serve, struct err *err)
+static int settings_file(const json_t *settings, struct err *err)
 {
-	scoped_mem char *text = json_dumps(serve->settings, JSON_COMPACT);
+	scoped_mem char *text = json_dumps(settings, JSON_COMPACT);
 	scoped_fd int low = memfd_create("settings", MFD_CLOEXEC);
 	scoped_fd int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OURS_FROM);
 	int r = fd < 0 ? -errno : fdio_write_all(fd, text, strlen(text));
 
+	explicit_bzero(text, strlen(text)); /* a key may be in it */
 	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		return err_set(err, r < 0 ? r : -errno, "write the settings: %m");
 	return take_fd(&fd);
@@ -219,11 +252,13 @@ int serve_process_start(struct serve_process *serve, struct err *err)
 	int r = program_find("cloche-serve", &program, err);
 
 	if (r == 0)
-		r = settings = settings_file(serve, err);
+		r = settings = settings_file(serve->settings, err);
 	if (r >= 0)
 		r = open_office(serve, &far, err);
 	if (r < 0)
 		return r;
+	json_decref(take(&serve->renewed)); /* nobody takes that any more */
+	serve->is_due = false;
 	serve->pid = fork();
 	if (serve->pid == 0)
 		become(serve, program.p, settings, far, self);
@@ -231,6 +266,42 @@ int serve_process_start(struct serve_process *serve, struct err *err)
 		return err_set(err, -errno, "start '%s': %m", program.p);
 	serve->started_s = time(NULL);
 	return 0;
+}
+
+int serve_process_renew(struct serve_process *serve, const json_t *settings, struct err *err)
+{
+	static const char message[] = "{\"tell\":\"tls\"}";
+	scoped_fd int fd = -1;
+	int r;
+
+	if (!json_object_get(serve->settings, "tls_key"))
+		return 0;
+	serve->is_due = serve->renewed != NULL;
+	if (serve->is_due)
+		return 1;
+	serve->renewed = json_object();
+	r = read_pems(serve->renewed, settings, err);
+	if (r == 0)
+		r = fd = settings_file(serve->renewed, err);
+	if (r >= 0 && fdio_send(serve->office_fd, message, sizeof(message) - 1, &fd, 1) < 0)
+		r = err_set(err, -EPIPE, "cloche-serve is not there");
+	if (r < 0)
+		json_decref(take(&serve->renewed));
+	return r < 0 ? r : 1;
+}
+
+int serve_process_heard(struct serve_process *serve, bool has_taken)
+{
+	json_t *renewed = take(&serve->renewed);
+	int is_due = serve->is_due;
+
+	if (renewed && has_taken)
+		json_object_update(serve->settings, renewed);
+	json_decref(renewed);
+	/* From now on a certificate that has run out is no reason not to start. */
+	json_object_set_new(serve->settings, "was_started", json_true());
+	serve->is_due = false;
+	return is_due;
 }
 
 /* Its end shows by its status, too. */
@@ -255,5 +326,6 @@ void serve_process_stop(struct serve_process *serve, const struct office *office
 		plane_socket_remove(office->state_dir, serve->inside);
 	scoped_close(&serve->office_fd);
 	json_decref(serve->settings);
+	json_decref(serve->renewed);
 	*serve = SERVE_PROCESS_NONE;
 }

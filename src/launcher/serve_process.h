@@ -5,6 +5,7 @@
 #define LAUNCHER_SERVE_PROCESS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -14,6 +15,8 @@
 
 #define SERVE_PROCESS_GIVES_UP 3 /* its exit status where starting it again would not help */
 #define SERVE_PROCESS_SOCKETS  9
+
+#define SERVE_PROCESS_PASSED   4 /* the first of the sockets that settings->passed names */
 
 struct serve_process {
 	pid_t pid; /* 0: none */
@@ -25,17 +28,24 @@ struct serve_process {
 	char inside
 		[ID_SIZE]; /* the name of the socket for calls from sandboxes (plane_socket.h); "": none */
 	json_t *settings; /* what it is told */
+	json_t *renewed; /* certificate and key that it was told of and has not taken yet; NULL: none */
+	bool is_due;     /* and there are others behind them */
 	time_t started_s;
 };
 #define SERVE_PROCESS_NONE ((struct serve_process){.office_fd = -1})
 
-/* Opens the sockets, makes its folder, sets office->readers. settings: {listen: [TEXT], socket, database, tls_cert, tls_key,
- * user}. */
+/* Opens the sockets, makes its folder, sets office->readers. settings: {listen: [TEXT], socket, passed: [NAME], database,
+ * tls_cert, tls_key, user}. */
 int serve_process_prepare(struct serve_process *serve, struct office *office,
 	const json_t *settings, struct err *err);
 /* Starts it, also after one that has ended. */
 int serve_process_start(struct serve_process *serve, struct err *err);
 void serve_process_answer(struct serve_process *serve, const struct office *office);
+/* Has it use what its certificate's and its key's files hold now: 1; it says what became of it, see below. 0 where it has no
+ * TLS. Negative, with a sentence, where they cannot be read. */
+int serve_process_renew(struct serve_process *serve, const json_t *settings, struct err *err);
+/* It said how it is (office.h): has_taken: what is new is good, for the next start, too. 1: there is more to renew. */
+int serve_process_heard(struct serve_process *serve, bool has_taken);
 /* Asks it to end, waits, lets go of all. */
 void serve_process_stop(struct serve_process *serve, const struct office *office);
 

@@ -8,6 +8,8 @@
 #include "server/http_conn.h"
 
 #include <event2/bufferevent_ssl.h>
+#include <fcntl.h>
+#include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +26,8 @@
 #define READ_MAX   (128u << 10)
 #define CONNS_MAX  20000
 #define INSIDE_MAX 64 /* of them, from one sandbox */
+
+static void begin(struct http_conn *conn);
 
 /* Lets go of the exchange: one that somebody answers is theirs from then on. */
 void http_conn_drop_exchange(struct http_conn *conn)
@@ -78,16 +82,24 @@ static bool has_output(const struct http_conn *conn)
 	return evbuffer_get_length(output(conn)) > 0;
 }
 
+/* For manners: who does not hear it sees the socket's end. Whoever is cut off hears nothing, and so knows that it was. */
+static void say_end(struct http_conn *conn)
+{
+	SSL *tls = bufferevent_openssl_get_ssl(conn->bev);
+
+	if (!tls)
+		return;
+	(void)SSL_shutdown(tls);
+	ERR_clear_error();
+}
+
 /* Our side is closed; the client's is read until it closes, too. */
 static void linger(struct http_conn *conn)
 {
 	struct evbuffer *in = bufferevent_get_input(conn->bev);
-	SSL *tls = bufferevent_openssl_get_ssl(conn->bev);
 
 	conn->state = HTTP_LINGERING;
-	if (tls)
-		(void)SSL_shutdown(
-			tls); /* for manners: who does not hear it sees the socket's end */
+	say_end(conn);
 	(void)shutdown(
 		bufferevent_getfd(conn->bev), SHUT_WR); /* gone already: its end is read next */
 	evbuffer_drain(in, evbuffer_get_length(in));
@@ -107,10 +119,12 @@ static void throw_away(struct http_conn *conn)
 
 static void close_now(struct http_conn *conn)
 {
-	if (conn->lingers)
+	if (conn->lingers) {
 		linger(conn);
-	else
-		http_conn_drop(conn);
+		return;
+	}
+	say_end(conn);
+	http_conn_drop(conn);
 }
 
 void http_conn_close_when_out(struct http_conn *conn)
@@ -147,11 +161,55 @@ static void on_written(struct bufferevent *bev, void *ctx)
 		exchange->on_drained(exchange->drained_arg);
 }
 
+/* Its first bytes were not TLS. */
+static bool is_plain(struct http_conn *conn)
+{
+	unsigned long e;
+	bool is = false;
+
+	while ((e = bufferevent_get_openssl_error(conn->bev)))
+		is |= ERR_GET_LIB(e) == ERR_LIB_SSL &&
+		      (ERR_GET_REASON(e) == SSL_R_HTTP_REQUEST ||
+			      ERR_GET_REASON(e) == SSL_R_HTTPS_PROXY_REQUEST ||
+			      ERR_GET_REASON(e) == SSL_R_WRONG_VERSION_NUMBER);
+	return is && conn->state == HTTP_IDLE &&
+	       !SSL_is_init_finished(bufferevent_openssl_get_ssl(conn->bev));
+}
+
+/* Who speaks plain HTTP where TLS is spoken is told so, in plain HTTP. */
+static void answer_plain(struct http_conn *conn)
+{
+	static const struct http_refusal refusal = {
+		400, "bad_request", "this port speaks TLS: use https://"};
+	int fd = fcntl(bufferevent_getfd(conn->bev), F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0) {
+		http_conn_drop(conn);
+		return;
+	}
+	bufferevent_free(conn->bev);
+	conn->bev = bufferevent_socket_new(conn->conns->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	begin(conn);
+	http_read_refuse(conn, &refusal);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *ctx)
 {
 	(void)bev;
-	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
+	if ((what & BEV_EVENT_ERROR) && bufferevent_openssl_get_ssl(bev) && is_plain(ctx))
+		answer_plain(ctx);
+	else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
 		http_conn_drop(ctx);
+}
+
+/* Its bufferevent is new. */
+static void begin(struct http_conn *conn)
+{
+	bufferevent_setcb(conn->bev, on_read, on_written, on_event, conn);
+	bufferevent_setwatermark(conn->bev, EV_READ, 0, READ_MAX);
+	bufferevent_set_timeouts(conn->bev, NULL, &(struct timeval){.tv_sec = TAKE_S});
+	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+	http_conn_set_deadline(conn, HTTP_HEAD_S);
 }
 
 static void on_late(evutil_socket_t fd, short what, void *ctx)
@@ -228,11 +286,7 @@ void http_conn_add(struct http_conns *conns, int fd, SSL_CTX *tls, const struct 
 		conn->next->prev = conn;
 	conns->first = conn;
 	conns->n++;
-	bufferevent_setcb(bev, on_read, on_written, on_event, conn);
-	bufferevent_setwatermark(bev, EV_READ, 0, READ_MAX);
-	bufferevent_set_timeouts(bev, NULL, &(struct timeval){.tv_sec = TAKE_S});
-	bufferevent_enable(bev, EV_READ | EV_WRITE);
-	http_conn_set_deadline(conn, HTTP_HEAD_S);
+	begin(conn);
 }
 
 /* Behind the last answer nothing is read; else from the loop and not from here: whoever ended an exchange needs no care for

@@ -40,6 +40,19 @@ static int ask_about(struct server *server, const char *request, const char *san
 		&j, NULL, ret_fd, err);
 }
 
+int launcher_ask_ready(struct server *server, const char *why, struct err *err)
+{
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+
+	jsonw_object(&j);
+	if (why)
+		jsonw_ktext(&j, "why", why);
+	return ask(server,
+		&(struct launcher_ask){.request = "ready", .pass_fd = -1, .timeout_ms = CONNECT_MS},
+		&j, NULL, NULL, err);
+}
+
 int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err)
 {
 	return ask_about(server, "mend", sandbox, MEND_MS, NULL, err);

@@ -20,6 +20,8 @@ struct launcher_question {
 };
 int launcher_ask_supervisor(struct call *call, const struct launcher_question *question,
 	json_t **ret_answer, struct err *err);
+/* That we are ready, or done with what the launcher told (launcher_told.h); why: it is of no use, and why not; or NULL. */
+int launcher_ask_ready(struct server *server, const char *why, struct err *err);
 /* After its supervisor is gone: has its record ended, with rows for what was cut off. 0 also where there was nothing to do. */
 int launcher_ask_mend(struct server *server, const char *sandbox, struct err *err);
 /* Makes a sandbox of a spec for who calls; its id. hidden: network_use.h. */

@@ -5,7 +5,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/pem.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +19,7 @@ struct listener {
 	struct http_conns *conns;
 	int fd;
 	enum listener_kind kind;
-	SSL_CTX *tls;
+	const struct listener_tls *tls;
 	struct event *io;
 };
 
@@ -123,7 +122,7 @@ static bool take_one(struct listener *l)
 	if (namers[l->kind](fd, &from, &peer) < 0)
 		close(fd);
 	else
-		http_conn_add(l->conns, fd, l->tls, &peer);
+		http_conn_add(l->conns, fd, l->tls ? l->tls->context : NULL, &peer);
 	return true;
 }
 
@@ -134,7 +133,7 @@ static void on_connection(evutil_socket_t fd, short what, void *ctx)
 }
 
 struct listener *listener_new(struct event_base *base, struct http_conns *conns, int fd,
-	enum listener_kind kind, SSL_CTX *tls)
+	enum listener_kind kind, const struct listener_tls *tls)
 {
 	struct listener *l = new0(struct listener);
 
@@ -151,38 +150,4 @@ void listener_free(struct listener *l)
 	event_free(l->io);
 	close(l->fd);
 	free(l);
-}
-
-static int use_chain(SSL_CTX *tls, BIO *in)
-{
-	X509 *own = PEM_read_bio_X509(in, NULL, NULL, NULL), *next;
-	bool is_used = own && SSL_CTX_use_certificate(tls, own) == 1;
-
-	X509_free(own);
-	while (is_used && (next = PEM_read_bio_X509(in, NULL, NULL, NULL)))
-		is_used = SSL_CTX_add0_chain_cert(tls, next) == 1;
-	return is_used ? 0 : -EINVAL;
-}
-
-int listener_make_tls(const char *cert, const char *key, SSL_CTX **ret_tls, struct err *err)
-{
-	SSL_CTX *tls = SSL_CTX_new(TLS_server_method());
-	BIO *cert_in = BIO_new_mem_buf(cert, -1), *key_in = BIO_new_mem_buf(key, -1);
-	EVP_PKEY *pkey = PEM_read_bio_PrivateKey(key_in, NULL, NULL, NULL);
-	int r = use_chain(tls, cert_in);
-
-	if (r == 0 && (!pkey || SSL_CTX_use_PrivateKey(tls, pkey) != 1 ||
-			      SSL_CTX_check_private_key(tls) != 1))
-		r = -EINVAL;
-	EVP_PKEY_free(pkey);
-	BIO_free(cert_in);
-	BIO_free(key_in);
-	if (r < 0) {
-		SSL_CTX_free(tls);
-		return err_set(err, r,
-			"--tls-cert and --tls-key: want a certificate and its key, both in PEM");
-	}
-	SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
-	*ret_tls = tls;
-	return 0;
 }

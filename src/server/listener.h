@@ -4,9 +4,9 @@
 #define SERVER_LISTENER_H
 
 #include <event2/event.h>
-#include <openssl/ssl.h>
 
 #include "server/http_conn.h"
+#include "server/listener_tls.h"
 #include "util/err.h"
 #include "util/scoped.h"
 
@@ -22,11 +22,8 @@ int listener_find_kind(const char *name, enum listener_kind *ret);
 
 /* Takes the socket over. tls: NULL, or borrowed; for TCP alone. */
 struct listener *listener_new(struct event_base *base, struct http_conns *conns, int fd,
-	enum listener_kind kind, SSL_CTX *tls);
+	enum listener_kind kind, const struct listener_tls *tls);
 void listener_free(struct listener *listener);
 SCOPED_TYPE(listener)
-
-/* TLS 1.2 and later, of a certificate (with its chain) and a key in PEM. */
-int listener_make_tls(const char *cert, const char *key, SSL_CTX **ret_tls, struct err *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "server/guard.h"
 #include "server/indexer.h"
 #include "server/keep.h"
+#include "server/launcher_told.h"
 #include "server/limiter.h"
 #include "server/listener.h"
 #include "server/origin.h"
@@ -37,7 +38,8 @@ struct parts { /* what a server is made of beside what all see */
 	struct http_bodies bodies;
 	struct listener *listeners[SOCKETS_MAX];
 	size_t n_listeners;
-	SSL_CTX *tls;
+	struct listener_tls *tls;
+	struct launcher_told *told;
 	struct event *on_end;
 };
 
@@ -66,12 +68,13 @@ static int open_store(struct server *server, const json_t *settings, struct err 
 static int make_tls(struct parts *parts, const json_t *settings, struct err *err)
 {
 	const char *cert = text_of(settings, "tls_cert"), *key = text_of(settings, "tls_key");
+	bool was_started = json_is_true(json_object_get(settings, "was_started"));
 
 	if (!cert && !key)
 		return 0;
 	if (!cert || !key)
 		return err_set(err, -EINVAL, "--tls-cert and --tls-key belong together");
-	return listener_make_tls(cert, key, &parts->tls, err);
+	return listener_tls_new(cert, key, was_started, &parts->tls, err);
 }
 
 static void open_listeners(struct parts *parts, const json_t *settings, int from)
@@ -132,7 +135,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
 	event_add(parts->on_end, NULL);
-	return 0;
+	return launcher_told_new(server, parts->tls, &parts->told, err);
 }
 
 /* Connections first: what is at work then is answered to nobody. */
@@ -143,6 +146,7 @@ static void stop(struct parts *parts)
 	for (size_t i = 0; i < parts->n_listeners; i++)
 		listener_free(parts->listeners[i]);
 	http_conn_free(parts->conns);
+	launcher_told_free(parts->told);
 	retention_stop(server->retention);
 	guard_stop(server->guard);
 	workers_free(server->slow);
@@ -161,7 +165,7 @@ static void stop(struct parts *parts)
 	guard_free(server->guard);
 	secret_box_free(server->secrets);
 	origin_free(server->origin);
-	SSL_CTX_free(parts->tls);
+	listener_tls_free(parts->tls);
 	if (parts->on_end)
 		event_free(parts->on_end);
 	event_base_free(server->base);

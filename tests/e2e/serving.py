@@ -123,7 +123,10 @@ class Client:
 
 	def open(self, method, path, body=None, headers=None, limit_s=60):
 		"""The connection and the response, whose body is still to be read."""
-		connection = http.client.HTTPConnection('127.0.0.1', self.server.port, timeout=limit_s)
+		if self.server.tls:
+			connection = http.client.HTTPSConnection('127.0.0.1', self.server.port, timeout=limit_s, context=self.server.tls)
+		else:
+			connection = http.client.HTTPConnection('127.0.0.1', self.server.port, timeout=limit_s)
 		if self.server.world:
 			connection.sock = self.server.world.connect_to(self.server.port, limit_s)
 		head = {'Authorization': f'Bearer {self.key}'} if self.key else {}
@@ -185,10 +188,11 @@ class Client:
 
 
 class Server:
-	"""One `cloche serve`; it may be stopped, killed and started again. key: of a replica, which prints none."""
+	"""One `cloche serve`; it may be stopped, killed and started again. key: of a replica, which prints none. tls: a context that knows
+	its certificate."""
 
-	def __init__(self, cloche, *options, database=None, world=None, key=None):
-		self.cloche, self.options, self.database, self.world = cloche, options, database, world
+	def __init__(self, cloche, *options, database=None, world=None, key=None, tls=None):
+		self.cloche, self.options, self.database, self.world, self.tls = cloche, options, database, world, tls
 		self.port, self.key = free_port(), key
 		self.start()
 		self.admin = Client(self, self.key)
