@@ -14,17 +14,10 @@
 
 #define HIDDEN_MAX (1u << 20)
 
-static void wipe(struct str *text)
-{
-	if (text->p)
-		explicit_bzero(text->p, text->len);
-	str_done(text);
-}
-
 /* The file's text without the line end that editors leave. */
 static int read_value(const char *path, char **ret_value, struct err *err)
 {
-	__attribute__((cleanup(wipe))) struct str text = {0};
+	scoped_secret struct str text = {0};
 	int r = fdio_read_file(AT_FDCWD, path, SPEC_STAND_IN_MAX + 2, &text);
 
 	if (r == -EFBIG)
@@ -90,7 +83,7 @@ static int make_stand_in(struct spec_secret *secret, struct err *err)
 
 static int take_hidden(struct spec_network *net, const char *path, struct err *err)
 {
-	__attribute__((cleanup(wipe))) struct str text = {0};
+	scoped_secret struct str text = {0};
 	int r = fdio_read_file(AT_FDCWD, path, HIDDEN_MAX, &text);
 
 	if (r < 0)

@@ -13,16 +13,9 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-static void forget(struct str *text)
-{
-	if (text->p)
-		explicit_bzero(text->p, text->len);
-	str_done(text);
-}
-
 static int write_hidden(const struct handover *h, const struct spec_network *network)
 {
-	struct str line = {0};
+	scoped_secret struct str line = {0};
 	int r = 0;
 
 	if (spec_hidden_write(&line, network)) {
@@ -30,7 +23,6 @@ static int write_hidden(const struct handover *h, const struct spec_network *net
 			str_putc(&line, '\n');
 		r = fdio_write_all(h->secrets_fd, line.p, line.len);
 	}
-	forget(&line);
 	return r;
 }
 
@@ -68,7 +60,8 @@ int handover_open(
 
 int handover_fill(struct handover *h, const char *sandbox, struct err *err)
 {
-	struct str hidden = {0}, trust = {0};
+	scoped_secret struct str hidden = {0};
+	scoped_str struct str trust = {0};
 	int r;
 
 	if (h->secrets_fd < 0)
@@ -78,8 +71,6 @@ int handover_fill(struct handover *h, const char *sandbox, struct err *err)
 			      (r = fcntl(h->secrets_fd, F_ADD_SEALS, SEALS) < 0 ? -errno : 0) < 0 ||
 			      (r = fdio_write_all(h->to_trust_fd, trust.p, trust.len)) < 0))
 		r = err_set(err, r, "write what the gateway is handed: %m");
-	forget(&hidden);
-	str_done(&trust);
 	scoped_close(&h->to_trust_fd);
 	h->to_trust_fd = -1;
 	return r;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/mem.h"
 
@@ -11,6 +12,13 @@ void str_done(struct str *s)
 {
 	free(s->p);
 	*s = (struct str){0};
+}
+
+void str_wipe(struct str *s)
+{
+	if (s->p)
+		explicit_bzero(s->p, s->cap);
+	str_done(s);
 }
 
 void str_reset(struct str *s)

@@ -13,6 +13,7 @@ struct str {
 };
 
 void str_done(struct str *s);
+void str_wipe(struct str *s);                 /* the same, and overwrites what it held */
 void str_reset(struct str *s);                /* empties it, keeps the memory */
 void str_reserve(struct str *s, size_t more); /* room for this many bytes beyond len and a NUL */
 void str_add(struct str *s, const void *p, size_t len);
@@ -27,6 +28,7 @@ static inline struct slice str_slice(const struct str *s)
 	return (struct slice){.p = s->p, .len = s->len};
 }
 
-#define scoped_str __attribute__((cleanup(str_done)))
+#define scoped_str    __attribute__((cleanup(str_done)))
+#define scoped_secret __attribute__((cleanup(str_wipe)))
 
 #endif
