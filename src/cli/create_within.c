@@ -114,3 +114,14 @@ int create_within_check_network(const struct spec_network *net, const char *file
 	json_decref(within);
 	return r;
 }
+
+int create_within_check_private(const char *file, const char *key, struct err *err)
+{
+	json_t *within = NULL;
+	int r = read_within(file, &within, err);
+
+	if (r == 0 && !is_private(within))
+		r = err_set(err, -EPERM, "%s: this account may not choose one", key);
+	json_decref(within);
+	return r;
+}

@@ -14,4 +14,7 @@ int create_within_check(const struct spec *spec, const char *file, struct err *e
 /* The same for rules that take the place of a living sandbox's: of the network alone. */
 int create_within_check_network(const struct spec_network *net, const char *file, struct err *err);
 
+/* Whether it lets the account name private places; key is what wants it to. */
+int create_within_check_private(const char *file, const char *key, struct err *err);
+
 #endif

@@ -85,7 +85,7 @@ static int take_answer(struct session *session, json_t **ret_answer, struct err 
 int session_ask(struct session *session, const char *request, struct slice body,
 	json_t **ret_answer, struct err *err)
 {
-	scoped_str struct str text = {0};
+	scoped_secret struct str text = {0}; /* it may hold a proxy's credentials */
 	int r;
 
 	client_request(&text, request, body);

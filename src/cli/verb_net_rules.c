@@ -21,7 +21,8 @@ struct net_rules_options {
 	struct spec_network net; /* what is added: allow, deny, their sets; net where has_net */
 	struct spec_words remove;
 	bool reset;
-	const char *rules, *within; /* files; borrowed */
+	const char *rules, *within, *hidden; /* files; borrowed */
+	bool has_proxy; /* net.upstream_proxy takes the place of the one there is; NULL: none does */
 };
 
 static void init(void *options)
@@ -81,6 +82,14 @@ static int set_net(void *base, const char *value, struct err *err)
 	return spec_network_parse_net(value, &o->net.net, err);
 }
 
+static int set_proxy(void *base, const char *value, struct err *err)
+{
+	struct net_rules_options *o = base;
+
+	o->has_proxy = true;
+	return strcmp(value, "none") == 0 ? 0 : spec_network_parse_proxy(value, &o->net, err);
+}
+
 static const struct option table[] = {
 	{"allow", 0, "RULE", "one more rule to allow, or a set", OPTION_CALL, .set = set_allow},
 	{"deny", 0, "RULE", "one more rule to deny, or a set; wins over --allow", OPTION_CALL,
@@ -92,6 +101,12 @@ static const struct option table[] = {
 	{"rules", 0, "FILE",
 		"these and no others: a JSON object with net, allow and deny, as in a spec",
 		OPTION_TEXT, offsetof(struct net_rules_options, rules)},
+	{"upstream-proxy", 0, "URL|none",
+		"new connections go through this proxy (http://[USER:PASSWORD@]HOST:PORT), or "
+		"directly",
+		OPTION_CALL, .set = set_proxy},
+	{"hidden", 0, "FILE", "the proxy's credentials are in this JSON file (docs/server.md)",
+		OPTION_TEXT, offsetof(struct net_rules_options, hidden)},
 	{"within", 0, "FILE", "refuse what of the host this file does not list (docs/server.md)",
 		OPTION_TEXT, offsetof(struct net_rules_options, within)},
 	{"reset", 0, NULL, "back to what the sandbox was made with, before the others", OPTION_ON,
@@ -126,7 +141,8 @@ static int read_rules(struct net_rules_options *o, struct err *err)
 
 	if (r < 0)
 		return err_set(err, r, "'%s': %m", o->rules);
-	if (o->reset || o->remove.n || o->net.allow.n || o->net.deny.n || o->net.has_net)
+	if (o->reset || o->remove.n || o->net.allow.n || o->net.deny.n || o->net.has_net ||
+		o->has_proxy)
 		return err_set(err, -EINVAL, "'--rules' stands alone: the file has all of them");
 	rules = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, NULL);
 	r = check_keys(rules, err);
@@ -142,9 +158,27 @@ static int check_within(const struct net_rules_options *o, struct err *err)
 {
 	if (!o->within)
 		return 0;
-	if (!o->rules)
-		return err_set(err, -EINVAL, "'--within' goes with '--rules'");
+	if (!o->rules && !o->has_proxy)
+		return err_set(
+			err, -EINVAL, "'--within' goes with '--rules' or '--upstream-proxy'");
+	if (o->has_proxy)
+		return create_within_check_private(o->within, "upstream_proxy", err);
 	return create_within_check_network(&o->net, o->within, err);
+}
+
+static int read_hidden(struct net_rules_options *o, struct err *err)
+{
+	scoped_secret struct str text = {0};
+	int r;
+
+	if (!o->hidden)
+		return 0;
+	if (!o->net.upstream_proxy)
+		return err_set(err, -EINVAL, "'--hidden' goes with '--upstream-proxy URL'");
+	r = fdio_read_file(AT_FDCWD, o->hidden, RULES_FILE_MAX, &text);
+	if (r < 0)
+		return err_set(err, r, "'%s': %m", o->hidden);
+	return spec_hidden_read(&o->net, str_slice(&text), err);
 }
 
 static void write_words(
@@ -188,6 +222,28 @@ static void write_request(const struct cli *cli, const struct net_rules_options 
 	jsonw_object_end(&j);
 }
 
+static bool changes_rules(const struct net_rules_options *o)
+{
+	return o->rules || o->reset || o->net.has_net || o->remove.n || o->net.allow.n ||
+	       o->net.deny.n;
+}
+
+static int change_proxy(const struct cli *cli, struct session *session, struct net_rules_options *o,
+	struct err *err)
+{
+	scoped_secret struct str request = {0}, proxy = {0};
+	struct jsonw j = jsonw_to(&request);
+
+	spec_hidden_write_proxy(&proxy, &o->net);
+	jsonw_object(&j);
+	jsonw_key(&j, "proxy");
+	jsonw_raw(&j, str_slice(&proxy));
+	jsonw_ktext(&j, "actor", cli->actor);
+	jsonw_object_end(&j);
+	spec_hidden_forget(&o->net);
+	return session_ask(session, "net-proxy", str_slice(&request), NULL, err);
+}
+
 static void add_rules(struct str *out, const char *word, const json_t *network, const char *key)
 {
 	const json_t *list = json_object_get(network, key);
@@ -210,12 +266,15 @@ static int print_text(const json_t *network, struct err *err)
 {
 	scoped_str struct str out = {0};
 	const char *net = json_string_value(json_object_get(network, "net"));
+	const char *proxy = json_string_value(json_object_get(network, "upstream_proxy"));
 
 	str_printf(&out, "net    %s%s%s\n", net ? net : "?",
 		json_is_true(json_object_get(network, "shadow")) ? " shadow" : "",
 		json_is_true(json_object_get(network, "ask")) ? " ask" : "");
 	add_rules(&out, "allow", network, "allow");
 	add_rules(&out, "deny", network, "deny");
+	if (proxy)
+		str_printf(&out, "proxy  %s\n", proxy);
 	return cli_print(&out, err);
 }
 
@@ -231,13 +290,9 @@ static int print(const struct cli *cli, const json_t *network, struct err *err)
 	return cli_print(&out, err);
 }
 
-static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+/* All that can be said before anybody is asked. */
+static int check(struct net_rules_options *o, const struct cli *cli, struct err *err)
 {
-	struct net_rules_options *o = options;
-	scoped_str struct str request = {0};
-	struct session session;
-	char id[ID_SIZE];
-	json_t *answer = NULL;
 	int r = cli_need_root(err);
 
 	if (r == 0 && o->rules)
@@ -245,16 +300,42 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0)
 		r = check_within(o, err);
 	if (r == 0)
-		r = network_sets_open(&o->net, cli, err);
+		r = read_hidden(o, err);
+	return r < 0 ? r : network_sets_open(&o->net, cli, err);
+}
+
+/* Rules first: what they refuse is not to go through another proxy for a moment. */
+static int change(const struct cli *cli, struct session *session, struct net_rules_options *o,
+	json_t **ret_answer, struct err *err)
+{
+	scoped_str struct str request = {0};
+	int r = 0;
+
+	write_request(cli, o, &request);
+	if (!o->has_proxy || changes_rules(o))
+		r = session_ask(session, "net-rules", str_slice(&request), ret_answer, err);
+	if (r < 0 || !o->has_proxy)
+		return r;
+	json_decref(take(ret_answer));
+	r = change_proxy(cli, session, o, err);
+	return r < 0 ? r : session_ask(session, "net-rules", slice_of(""), ret_answer, err);
+}
+
+static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
+{
+	struct net_rules_options *o = options;
+	struct session session;
+	char id[ID_SIZE];
+	json_t *answer = NULL;
+	int r = check(o, cli, err);
+
 	if (r == 0)
 		r = records_resolve(cli, args[0], id, err);
+	if (r == 0)
+		r = session_connect(&session, cli, id, err);
 	if (r < 0)
 		return r;
-	r = session_connect(&session, cli, id, err);
-	if (r < 0)
-		return r;
-	write_request(cli, o, &request);
-	r = session_ask(&session, "net-rules", str_slice(&request), &answer, err);
+	r = change(cli, &session, o, &answer, err);
 	if (r == 0)
 		r = print(cli, json_object_get(answer, "network"), err);
 	json_decref(answer);
@@ -268,8 +349,8 @@ const struct verb verb_net_rules = {
 	.usage = "ID",
 	.help = "show or change the network rules of a running sandbox",
 	.text = "Rules are those of `cloche run --allow` and --deny. What is open and not allowed "
-		"any more is "
-		"cut. The rules that are in force then are printed.",
+		"any more is cut. Another upstream proxy is for new connections; what is open goes "
+		"on. The rules that are in force then are printed.",
 	.groups = groups,
 	.options_size = sizeof(struct net_rules_options),
 	.init = init,

@@ -115,7 +115,7 @@ static int send_all(int sock, struct slice bytes)
 
 int client_send(struct client *client, enum wire_type type, struct slice payload)
 {
-	scoped_str struct str out = {0};
+	scoped_secret struct str out = {0};
 
 	wire_add(&out, type, payload);
 	return send_all(client->sock, str_slice(&out));

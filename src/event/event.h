@@ -57,8 +57,10 @@
 	X(SANDBOX_STOPPED, "sandbox.stopped") \
 	X(SANDBOX_REMOVED, "sandbox.removed") \
 	X(SANDBOX_STATS, "sandbox.stats") \
+	X(NET_HELD, "net.held") \
 	X(NET_ASKED, "net.asked") \
 	X(NET_RULES, "net.rules") \
+	X(NET_PROXY, "net.proxy") \
 	X(NET_GATEWAY, "net.gateway") \
 	X(SANDBOX_REFUSED, "sandbox.refused") \
 	X(SANDBOX_ERROR, "sandbox.error") \
@@ -217,6 +219,7 @@ typedef struct slice event_raw;       /* JSON that one of our own writers made *
 	X(datagrams, datagrams, int) \
 	X(duration_ns, duration_ns, int) \
 	X(where, where, text) \
+	X(ask, ask, int) \
 	X(answer, answer, text) \
 	X(rules, rules, list) \
 	/* requests, answers and messages */ \

@@ -78,7 +78,22 @@ int config_network(const struct config *config, struct slice json, struct spec_n
 {
 	int r = spec_network_read(ret_network, json, err);
 
-	return r < 0 ? r : fill_hidden(&config->secrets, ret_network, err);
+	if (r == 0)
+		r = fill_hidden(&config->secrets, ret_network, err);
+	if (r == 0 && config->proxy.len)
+		r = spec_hidden_read_proxy(ret_network, str_slice(&config->proxy), err);
+	return r;
+}
+
+int config_set_proxy(struct config *config, struct slice json, struct err *err)
+{
+	int r = spec_hidden_read_proxy(&config->network, json, err);
+
+	if (r < 0)
+		return r;
+	str_wipe(&config->proxy);
+	str_add(&config->proxy, json.p, json.len);
+	return 0;
 }
 
 static int read_network(struct config *config, const json_t *network, struct err *err)
@@ -103,17 +118,18 @@ static int read_config(struct config *config, json_t *root, struct err *err)
 	return read_network(config, json_object_get(root, "network"), err);
 }
 
-static int read_secrets(struct config *config, int fd, struct err *err)
+/* One that is not open is empty. */
+static int read_hidden(int fd, struct str *out, struct err *err)
 {
 	int r;
 
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return errno == EBADF ? 0 : err_set(err, -errno, "gateway: read its secrets: %m");
-	r = fdio_read_all(fd, FILE_MAX, &config->secrets);
+	r = fdio_read_all(fd, FILE_MAX, out);
 	return r < 0 ? err_set(err, r, "gateway: read its secrets: %m") : 0;
 }
 
-int config_read(struct config *config, int config_fd, int secrets_fd, struct err *err)
+int config_read(struct config *config, int config_fd, int secrets_fd, int proxy_fd, struct err *err)
 {
 	scoped_str struct str text = {0};
 	json_error_t why;
@@ -126,7 +142,9 @@ int config_read(struct config *config, int config_fd, int secrets_fd, struct err
 	r = fdio_read_all(config_fd, FILE_MAX, &text);
 	if (r < 0)
 		return err_set(err, r, "gateway: read its configuration: %m");
-	r = read_secrets(config, secrets_fd, err);
+	r = read_hidden(secrets_fd, &config->secrets, err);
+	if (r == 0)
+		r = read_hidden(proxy_fd, &config->proxy, err);
 	if (r < 0)
 		return r;
 	root = json_loadb(text.p ? text.p : "", text.len, JSON_REJECT_DUPLICATES, &why);
@@ -144,7 +162,6 @@ void config_done(struct config *config)
 	free(config->sandbox);
 	spec_words_done(&config->resolvers);
 	spec_network_done(&config->network);
-	if (config->secrets.p)
-		explicit_bzero(config->secrets.p, config->secrets.cap);
-	str_done(&config->secrets);
+	str_wipe(&config->secrets);
+	str_wipe(&config->proxy);
 }

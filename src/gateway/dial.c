@@ -183,7 +183,7 @@ static void on_proxy_found(void *ctx, int r, const uint8_t (*addresses)[16], siz
 	struct dial *dial = ctx;
 
 	dial->lookup = NULL;
-	r = n > 0 ? connect_to(dial, addresses[0], dial->gw->proxy.port) : -EHOSTUNREACH;
+	r = n > 0 ? connect_to(dial, addresses[0], dial->proxy_port) : -EHOSTUNREACH;
 	if (r < 0)
 		finish(dial, r);
 }
@@ -200,6 +200,7 @@ static int start_proxy(
 	flow_address_text(address, text);
 	proxy_wire_connect(&dial->request, host ? host : text, port, network->proxy_user,
 		network->proxy_password);
+	dial->proxy_port = proxy->port; /* whichever takes its place meanwhile */
 	dial->why = "the upstream proxy cannot be reached";
 	poller_timer_set(dial->gw->poller, &dial->timer, PROXY_NS);
 	if (spec_rule_address(str_slice(&proxy->host), own) == 0)

@@ -25,6 +25,7 @@ struct dial {
 		DIAL_ASKING, /* CONNECT is on its way to the proxy or waits for its answer */
 		DIAL_DONE,
 	} state;
+	uint16_t proxy_port;
 	struct str request, answer; /* of and by the proxy; request empty: there is none */
 	size_t sent;
 	struct lookup *lookup;

@@ -72,6 +72,24 @@ static void set_rules(struct gateway *gw, struct slice json)
 	udp_flows_check(gw->udp);
 }
 
+static int use_proxy(struct gateway *gw, struct err *err)
+{
+	const char *url = gw->config.network.upstream_proxy;
+	int r = url ? proxy_wire_url(url, &gw->proxy.host, &gw->proxy.port) : 0;
+
+	if (!url)
+		str_reset(&gw->proxy.host);
+	return r < 0 ? err_set(err, r, "gateway: '%s' is no upstream proxy", url) : 0;
+}
+
+/* What is open, or is just being dialled, goes on by the one it began with. */
+static void set_proxy(struct gateway *gw, struct slice json)
+{
+	/* The supervisor has checked it. Without one that can be read there is no way out. */
+	if (config_set_proxy(&gw->config, json, NULL) < 0 || use_proxy(gw, NULL) < 0)
+		poller_stop(gw->poller);
+}
+
 static void answer_flushes(struct gateway *gw)
 {
 	uint64_t id;
@@ -129,6 +147,9 @@ static void on_frame(struct gateway *gw, const struct gateway_frame *frame)
 		break;
 	case GATEWAY_COUNT:
 		traffic_tell(gw);
+		break;
+	case GATEWAY_PROXY:
+		set_proxy(gw, frame->rest);
 		break;
 	case GATEWAY_READY:
 	case GATEWAY_EVENT:
@@ -195,20 +216,12 @@ static void on_turn(void *ctx)
 		poller_stop(gw->poller);
 }
 
-static int set_proxy(struct gateway *gw, struct err *err)
-{
-	const char *url = gw->config.network.upstream_proxy;
-	int r = url ? proxy_wire_url(url, &gw->proxy.host, &gw->proxy.port) : 0;
-
-	return r < 0 ? err_set(err, r, "gateway: '%s' is no upstream proxy", url) : 0;
-}
-
 static int start(struct gateway *gw, struct err *err)
 {
 	int r = build_policy(gw, &gw->config.network, err);
 
 	if (r == 0)
-		r = set_proxy(gw, err);
+		r = use_proxy(gw, err);
 	if (r == 0 && gw->config.network.n_secrets > 0)
 		r = secrets_new(gw->config.network.secrets, gw->config.network.n_secrets,
 			&gw->secrets, err);
@@ -283,7 +296,8 @@ static int prepare(struct gateway *gw, struct err *err)
 	int r = confine_begin(err);
 
 	if (r == 0)
-		r = config_read(&gw->config, GATEWAY_FD_CONFIG, GATEWAY_FD_SECRETS, err);
+		r = config_read(
+			&gw->config, GATEWAY_FD_CONFIG, GATEWAY_FD_SECRETS, GATEWAY_FD_PROXY, err);
 	if (r < 0)
 		return r;
 	gw->by_rules = fcntl(GATEWAY_FD_COPIES, F_GETFD) >= 0; /* before anything else is opened */

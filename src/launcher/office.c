@@ -122,6 +122,14 @@ static int on_net_rules(const struct request *req, struct err *err)
 	return r < 0 ? r : office_net_rules(req->office, id, req->body, req->reply_fd, err);
 }
 
+static int on_net_proxy(const struct request *req, struct err *err)
+{
+	const char *id = NULL;
+	int r = find_sandbox(req, &id, err);
+
+	return r < 0 ? r : office_net_proxy(req->office, id, req->body, req->reply_fd, err);
+}
+
 static int on_verb(const struct request *req, struct err *err)
 {
 	const char *id = NULL;
@@ -196,6 +204,7 @@ static const struct {
 	{"connect", on_connect, true},
 	{"create", on_create, false},
 	{"net-rules", on_net_rules, false},
+	{"net-proxy", on_net_proxy, false},
 	{"verb", on_verb, false},
 	{"watch-files", on_watch_files, false},
 	{"mend", on_mend, false},

@@ -220,6 +220,35 @@ int office_net_rules(const struct office *office, const char *id, const json_t *
 		err);
 }
 
+int office_net_proxy(const struct office *office, const char *id, const json_t *body, int reply_fd,
+	struct err *err)
+{
+	const char *url = json_string_value(json_object_get(body, "url"));
+	scoped_mem char *account = NULL;
+	scoped_fd int within_fd = -1, hidden_fd = -1;
+	struct run run = {.args = {"net-rules", "--json", "--within", WITHIN_PATH,
+				  "--upstream-proxy", url ? url : "none"},
+		.n = 6,
+		.actor = json_string_value(json_object_get(body, "actor")),
+		.files = {-1, -1, -1},
+		.stdout_fd = -1,
+		.reply_fd = reply_fd};
+	int r = read_account(office, id, &account, err);
+
+	if (r == 0)
+		r = run.files[FILE_WITHIN] = within_fd =
+			memory_file(within_of(office, account), err);
+	if (r >= 0 && url) {
+		run.args[run.n++] = "--hidden";
+		run.args[run.n++] = HIDDEN_PATH;
+		r = run.files[FILE_HIDDEN] = hidden_fd =
+			memory_file(json_object_get(body, "hidden"), err);
+	}
+	run.args[run.n++] = "--";
+	run.args[run.n++] = id;
+	return r < 0 ? r : run_cloche(office, &run, err);
+}
+
 struct streams {
 	int out[2], err[2]; /* pipes; -1 where stdout goes elsewhere */
 };

@@ -27,4 +27,8 @@ int office_create(const struct office *office, const json_t *body, int reply_fd,
 int office_net_rules(const struct office *office, const char *id, const json_t *body, int reply_fd,
 	struct err *err);
 
+/* Likewise another upstream proxy for its new connections: {url, hidden, actor}; url without credentials, null: none. */
+int office_net_proxy(const struct office *office, const char *id, const json_t *body, int reply_fd,
+	struct err *err);
+
 #endif

@@ -35,8 +35,10 @@ enum gateway_fd {
 	GATEWAY_FD_FINDER = 19, /* SOCK_SEQPACKET: a netcatch_key goes, a netcatch_found comes */
 	GATEWAY_FD_VISITS = 20, /* SOCK_SEQPACKET: a gateway_visit comes, with a descriptor */
 	GATEWAY_FD_PLANE = 21,  /* SOCK_SEQPACKET, of struct gateway_plane; may be closed */
+	GATEWAY_FD_PROXY =
+		22, /* memfd: as of the frame PROXY, where there was one before; may be closed */
 	GATEWAY_FD_PUBLISHED =
-		22, /* the first of the listeners of published ports, in the spec's order */
+		23, /* the first of the listeners of published ports, in the spec's order */
 	GATEWAY_FD_END = GATEWAY_FD_PUBLISHED + GATEWAY_PUBLISHED_MAX,
 };
 
@@ -77,7 +79,9 @@ struct gateway_plane {
 	X(FLUSH, 16, true, NONE)   /* answered once all that can be read now is in events */ \
 	X(RULES, 17, false, BYTES) /* the network object of a spec, instead of the one before */ \
 	X(ANSWER, 18, true, FLAG)  /* to ASK: let it through */ \
-	X(COUNT, 19, false, NONE)
+	X(COUNT, 19, false, NONE) \
+	X(PROXY, 20, false, \
+		BYTES) /* the upstream proxy of new connections: spec_hidden_write_proxy() */
 
 enum gateway_frame_type {
 #define GATEWAY_FRAME_ENUM(symbol, number, has_id, rest) GATEWAY_##symbol = number,

@@ -53,15 +53,18 @@ int api_networks_rules_get(struct call *call, struct err *err);
 int api_networks_rules_put(struct call *call, struct err *err);
 int api_networks_defaults_get(struct call *call, struct err *err);
 int api_networks_defaults_put(struct call *call, struct err *err);
-int api_networks_proxy_get(struct call *call, struct err *err);
-int api_networks_proxy_put(struct call *call, struct err *err);
-int api_networks_proxy_remove(struct call *call, struct err *err);
-int api_networks_proxy_of_sandbox(struct call *call, struct err *err);
+int api_proxy_get(struct call *call, struct err *err);
+int api_proxy_put(struct call *call, struct err *err);
+int api_proxy_remove(struct call *call, struct err *err);
+int api_proxy_of_sandbox_get(struct call *call, struct err *err);
+int api_proxy_of_sandbox_put(struct call *call, struct err *err);
+int api_proxy_of_sandbox_remove(struct call *call, struct err *err);
 
 int api_secrets_create(struct call *call, struct err *err);
 int api_secrets_list(struct call *call, struct err *err);
 int api_secrets_remove(struct call *call, struct err *err);
 
+int api_asks_account(struct call *call, struct err *err);
 int api_asks_list(struct call *call, struct err *err);
 int api_asks_answer(struct call *call, struct err *err);
 

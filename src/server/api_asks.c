@@ -6,9 +6,12 @@
 
 #include "control/client.h"
 #include "server/api.h"
+#include "server/indexer.h"
 #include "server/launcher_ask.h"
 #include "util/jsonw.h"
 #include "util/mem.h"
+
+#define SANDBOXES_MAX 256 /* whose questions are listed at once */
 
 static int connect_to(struct call *call, const char **ret_id, struct client **ret, struct err *err)
 {
@@ -36,6 +39,41 @@ int api_asks_list(struct call *call, struct err *err)
 	}
 	json_decref(answer);
 	return r;
+}
+
+/* Those of one sandbox, each with its name. One that has ended meanwhile has none. */
+static void add_asks(struct call *call, const char *id, json_t *items)
+{
+	scoped(client) struct client *client = NULL;
+	json_t *answer = NULL, *list, *item;
+	struct err err;
+	size_t i;
+
+	if (launcher_ask_client(call, id, &client, &err) < 0 ||
+		client_ask(client, "asks", slice_of(""), &answer, &err) < 0)
+		return;
+	list = json_object_get(answer, "asks");
+	json_array_foreach(list, i, item)
+	{
+		json_object_set_new(item, "sandbox", json_string(id));
+		json_array_append(items, item);
+	}
+	json_decref(answer);
+}
+
+int api_asks_account(struct call *call, struct err *err)
+{
+	char ids[SANDBOXES_MAX][ID_SIZE];
+	size_t n = indexer_holding(call->server->indexer, call->caller.account, ids, SANDBOXES_MAX);
+	json_t *items = json_array();
+	scoped_mem char *text = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		add_asks(call, ids[i], items);
+	text = json_dumps(items, JSON_COMPACT);
+	str_printf(&call->out, "{\"items\":%s,\"next_cursor\":null}", text ? text : "[]");
+	json_decref(items);
+	return 0;
 }
 
 struct decision {

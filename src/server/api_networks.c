@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network rules of living sandboxes and of those to come, and the upstream proxy. What an account may name is checked here
+/* Network rules of living sandboxes and of those to come. What an account may name is checked here
  * for a good sentence, and by the launcher because it counts: cli/create_within.h. */
 #include <errno.h>
 #include <string.h>
@@ -195,7 +195,6 @@ int api_networks_rules_put(struct call *call, struct err *err)
 /* ---- of sandboxes to come ---- */
 
 static const struct network_object own_rules = {NETWORK_OBJECTS_RULES, NULL, NETWORK_OBJECTS_OWN};
-static const struct network_object own_proxy = {NETWORK_OBJECTS_PROXY, NULL, NETWORK_OBJECTS_OWN};
 
 int api_networks_defaults_get(struct call *call, struct err *err)
 {
@@ -238,80 +237,4 @@ int api_networks_defaults_put(struct call *call, struct err *err)
 	json_decref(rules);
 	spec_network_done(&net);
 	return r;
-}
-
-/* ---- the upstream proxy ---- */
-
-static void write_proxy(struct str *out, const json_t *object)
-{
-	struct jsonw j = jsonw_to(out);
-
-	jsonw_object(&j);
-	jsonw_ktext(&j, "url", json_string_value(json_object_get(object, "url")));
-	jsonw_kbool(&j, "has_credentials", json_object_get(object, "sealed") != NULL);
-	jsonw_object_end(&j);
-}
-
-static int answer_proxy(struct call *call, const struct network_object *which, struct err *err)
-{
-	json_t *object = NULL;
-	int r = network_objects_get(call, which, &object, err);
-
-	if (r == -ENOENT)
-		return err_set(err, r, "there is no upstream proxy: all goes out by itself");
-	if (r == 0)
-		write_proxy(&call->out, object);
-	json_decref(object);
-	return r;
-}
-
-int api_networks_proxy_get(struct call *call, struct err *err)
-{
-	return answer_proxy(call, &own_proxy, err);
-}
-
-int api_networks_proxy_of_sandbox(struct call *call, struct err *err)
-{
-	struct network_object which = {NETWORK_OBJECTS_PROXY, NULL, NETWORK_OBJECTS_OWN};
-	int r = api_sandbox_id(call, &which.sandbox, NULL, err);
-
-	return r < 0 ? r : answer_proxy(call, &which, err);
-}
-
-int api_networks_proxy_put(struct call *call, struct err *err)
-{
-	static const char *const names[] = {"url", NULL};
-	const char *url = NULL;
-	json_t *object = NULL;
-	int r = call_check_body(call, names, err);
-
-	if (r == 0)
-		r = call_text(call, "url", &url, err);
-	if (r == 0 && !url)
-		r = err_set(err, -EINVAL, "member 'url': want http://[USER:PASSWORD@]HOST:PORT");
-	if (r == 0 && !network_objects_may_private(call))
-		r = err_set(err, -EPERM, "url: this account may not choose an upstream proxy");
-	if (r == 0)
-		r = network_objects_seal_proxy(call, url, &object, err);
-	if (r == 0)
-		r = launcher_ask_audit(call, "upstream_proxy.changed", call->caller.account, NULL,
-			json_string_value(json_object_get(object, "url")), err);
-	if (r == 0)
-		r = network_objects_put(call, &own_proxy, object, err);
-	if (r == 0)
-		write_proxy(&call->out, object);
-	json_decref(object);
-	return r;
-}
-
-int api_networks_proxy_remove(struct call *call, struct err *err)
-{
-	json_t *object = NULL;
-	int r = network_objects_get(call, &own_proxy, &object, err);
-
-	json_decref(object);
-	if (r == 0)
-		r = launcher_ask_audit(
-			call, "upstream_proxy.removed", call->caller.account, NULL, NULL, err);
-	return r < 0 ? r : network_objects_remove(call, &own_proxy, err);
 }

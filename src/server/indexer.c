@@ -47,13 +47,14 @@ struct entry { /* a sandbox whose log is followed */
 	size_t n_labels;
 	json_t *meta;
 	int64_t created_ms, ended_ms;
-	bool is_begun;     /* the store was asked for it */
-	bool is_known;     /* the store has it, in whatever state */
-	bool is_changed;   /* state is not in the store yet */
-	bool is_forgotten; /* by the store, for good */
-	bool is_queued;    /* a worker will look; the lock of the indexer is for it, too */
-	unsigned n_users;  /* who was given it; the indexer's lock is for this and the next */
-	bool is_dropped;   /* out of the maps: its last user frees it */
+	_Atomic int64_t held_until_ms; /* a question may wait until then */
+	bool is_begun;                 /* the store was asked for it */
+	bool is_known;                 /* the store has it, in whatever state */
+	bool is_changed;               /* state is not in the store yet */
+	bool is_forgotten;             /* by the store, for good */
+	bool is_queued;   /* a worker will look; the lock of the indexer is for it, too */
+	unsigned n_users; /* who was given it; the indexer's lock is for this and the next */
+	bool is_dropped;  /* out of the maps: its last user frees it */
 };
 
 struct look {
@@ -79,7 +80,8 @@ struct batch {
 	struct store_log_row rows[BATCH];
 	struct store_event events[BATCH];
 	struct store_metric metrics[BATCH];
-	size_t n_rows, n_events, n_metrics;
+	struct webhooks_event asks[BATCH]; /* told to webhooks alone */
+	size_t n_rows, n_events, n_metrics, n_asks;
 	char *texts[BATCH * 4];
 	size_t n_texts;
 };
@@ -96,12 +98,13 @@ static void batch_reset(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->n_texts; i++)
 		free(batch->texts[i]);
-	batch->n_rows = batch->n_events = batch->n_metrics = batch->n_texts = 0;
+	batch->n_rows = batch->n_events = batch->n_metrics = batch->n_asks = batch->n_texts = 0;
 }
 
 static bool is_full(const struct batch *batch)
 {
 	return batch->n_rows == BATCH || batch->n_events == BATCH || batch->n_metrics == BATCH ||
+	       batch->n_asks == BATCH ||
 	       batch->n_texts + 8 > sizeof(batch->texts) / sizeof(batch->texts[0]);
 }
 
@@ -315,6 +318,19 @@ static void add_life(struct entry *entry, struct batch *batch, const struct even
 	entry->is_changed = true;
 }
 
+/* A question, or what became of it. */
+static void add_ask(
+	struct entry *entry, struct batch *batch, const struct event *ev, struct slice line)
+{
+	batch->asks[batch->n_asks++] = (struct webhooks_event){.kind = event_kind_name(ev->kind),
+		.sandbox = entry->id,
+		.json = keep(batch, line),
+		.seq = (int64_t)ev->seq,
+		.at_ms = ev->wall_ms};
+	if (ev->kind == EVENT_NET_HELD)
+		entry->held_until_ms = ev->wall_ms + INDEXER_HELD_MS;
+}
+
 struct wanted {
 	const char *exec;
 	struct str *row; /* gets it */
@@ -345,6 +361,8 @@ static void take_event(
 	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++)
 		if (lives[i].kind == ev->kind)
 			add_life(entry, batch, ev, line, lives[i].state);
+	if (ev->kind == EVENT_NET_HELD || ev->kind == EVENT_NET_ASKED)
+		add_ask(entry, batch, ev, line);
 	if (ev->kind == EVENT_SANDBOX_STATS && ev->wall_ms > oldest_metric(entry))
 		batch->metrics[batch->n_metrics++] = (struct store_metric){
 			.sandbox = entry->id, .json = keep(batch, line), .at_ms = ev->wall_ms};
@@ -406,7 +424,7 @@ static int put_sandbox(struct entry *entry, const char *state, struct err *err)
 /* What webhooks may want to hear of it. */
 static int feed_webhooks(struct entry *entry, const struct batch *batch, struct err *err)
 {
-	struct webhooks_event events[2 * BATCH];
+	struct webhooks_event events[3 * BATCH];
 	size_t n = 0;
 	int r;
 
@@ -422,6 +440,8 @@ static int feed_webhooks(struct entry *entry, const struct batch *batch, struct 
 			.json = batch->rows[i].json,
 			.seq = batch->rows[i].seq,
 			.at_ms = batch->rows[i].at_ms + batch->rows[i].duration_ms};
+	for (size_t i = 0; i < batch->n_asks; i++)
+		events[n++] = batch->asks[i];
 	if (n == 0 || entry->is_forgotten)
 		return 0;
 	r = webhooks_feed(entry->indexer->server->webhooks, entry->account, events, n, err);
@@ -487,6 +507,25 @@ int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *e
 	}
 	give_back(entry);
 	return r < 0 ? r : wanted.is_found;
+}
+
+size_t indexer_holding(
+	struct indexer *indexer, const char *account, char (*ret_ids)[ID_SIZE], size_t max)
+{
+	int64_t now = clock_wall_ms();
+	struct slice key;
+	size_t n = 0;
+	void *value;
+
+	pthread_mutex_lock(&indexer->lock);
+	for (size_t i = 0; n < max && map_next(indexer->by_id, &i, &key, &value);) {
+		const struct entry *entry = value;
+
+		if (entry && entry->held_until_ms > now && strcmp(entry->account, account) == 0)
+			memcpy(ret_ids[n++], entry->id, ID_SIZE);
+	}
+	pthread_mutex_unlock(&indexer->lock);
+	return n;
 }
 
 /* ---- what happens by itself ---- */

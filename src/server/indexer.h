@@ -7,7 +7,10 @@
 
 #include "server/server.h"
 #include "util/err.h"
+#include "util/id.h"
 #include "util/str.h"
+
+#define INDEXER_HELD_MS (60 * 1000) /* so long a question waits for its answer */
 
 int indexer_new(struct server *server, struct indexer **ret_indexer, struct err *err);
 void indexer_free(struct indexer *indexer);
@@ -21,5 +24,10 @@ int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *e
 
 /* Lets go of a record: what is open of it is closed. It is opened, and read from its start, when it is asked for again. */
 void indexer_drop(struct indexer *indexer, const char *sandbox);
+
+/* Sandboxes of an account in which a connection may be held, by what their logs say; their supervisors know. Returns how many. From
+ * any thread. */
+size_t indexer_holding(
+	struct indexer *indexer, const char *account, char (*ret_ids)[ID_SIZE], size_t max);
 
 #endif

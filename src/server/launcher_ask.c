@@ -153,20 +153,11 @@ static void add_json(struct jsonw *j, const char *key, const json_t *value)
 	explicit_bzero(text, strlen(text)); /* it may hold secrets */
 }
 
-/* What was asked for may hold secrets. */
-static void wipe(struct str *text)
-{
-	if (text->p)
-		explicit_bzero(text->p, text->len);
-	str_done(text);
-}
-#define scoped_wiped __attribute__((cleanup(wipe)))
-
 int launcher_ask_create(struct call *call, const json_t *spec, const json_t *hidden,
 	char ret_id[ID_SIZE], struct err *err)
 {
 	scoped_mem char *output = NULL;
-	scoped_wiped struct str body = {0};
+	scoped_secret struct str body = {0}; /* it may hold some */
 	struct jsonw j = jsonw_to(&body);
 	json_t *answer = NULL;
 	int r;
@@ -202,7 +193,7 @@ static void add_list(struct jsonw *j, const char *key, const char *const *items)
 int launcher_ask_verb(
 	struct call *call, const struct launcher_verb *verb, char **ret_output, struct err *err)
 {
-	scoped_wiped struct str body = {0};
+	scoped_secret struct str body = {0}; /* it may hold some */
 	struct jsonw j = jsonw_to(&body);
 	json_t *answer = NULL;
 	int r;
@@ -224,26 +215,46 @@ int launcher_ask_verb(
 	return r;
 }
 
+/* Of a living sandbox: one that prints what holds then, which the caller asks for itself. */
+static int change_network(
+	struct call *call, const char *request, struct jsonw *body, struct err *err)
+{
+	json_t *answer = NULL;
+	int r = ask(call->server,
+		&(struct launcher_ask){.request = request, .pass_fd = -1, .timeout_ms = RULES_MS},
+		body, &answer, NULL, err);
+
+	if (r == 0)
+		r = take_result(answer, NULL, err);
+	json_decref(answer);
+	return r < 0 ? r : 0;
+}
+
 int launcher_ask_net_rules(
 	struct call *call, const char *sandbox, const json_t *rules, struct err *err)
 {
 	scoped_str struct str body = {0};
 	struct jsonw j = jsonw_to(&body);
-	json_t *answer = NULL;
-	int r;
 
 	jsonw_object(&j);
 	jsonw_ktext(&j, "sandbox", sandbox);
 	jsonw_ktext(&j, "actor", call->caller.actor);
 	add_json(&j, "rules", rules);
-	r = ask(call->server,
-		&(struct launcher_ask){
-			.request = "net-rules", .pass_fd = -1, .timeout_ms = RULES_MS},
-		&j, &answer, NULL, err);
-	if (r == 0)
-		r = take_result(answer, NULL, err);
-	json_decref(answer);
-	return r < 0 ? r : 0;
+	return change_network(call, "net-rules", &j, err);
+}
+
+int launcher_ask_net_proxy(struct call *call, const char *sandbox, const char *url,
+	const json_t *hidden, struct err *err)
+{
+	scoped_secret struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+
+	jsonw_object(&j);
+	jsonw_ktext(&j, "sandbox", sandbox);
+	jsonw_ktext(&j, "actor", call->caller.actor);
+	jsonw_ktext(&j, "url", url);
+	add_json(&j, "hidden", hidden);
+	return change_network(call, "net-proxy", &j, err);
 }
 
 int launcher_ask_watch(struct server *server, const struct launcher_watch *watch, struct err *err)

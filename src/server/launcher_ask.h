@@ -40,6 +40,9 @@ struct launcher_watch {
 	int out_fd;
 };
 int launcher_ask_watch(struct server *server, const struct launcher_watch *watch, struct err *err);
+/* Another upstream proxy: url without credentials, NULL: none; hidden as in network_use.h, may be NULL. */
+int launcher_ask_net_proxy(struct call *call, const char *sandbox, const char *url,
+	const json_t *hidden, struct err *err);
 
 /* Runs a verb of the launcher's table. stdout_fd: where it prints, -1: into *ret_output (may be NULL; the caller's). Its
  * exit status, or negative where it failed, with what it said. */

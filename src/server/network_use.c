@@ -256,28 +256,34 @@ static int read_meta(const struct call *call, const char *sandbox, json_t **ret,
 	return *ret ? 0 : err_set(err, -EUCLEAN, "the record of sandbox %s is damaged", sandbox);
 }
 
+int network_use_hide_proxy(const char *url, json_t *hidden, struct err *err)
+{
+	struct spec_network net;
+	int r;
+
+	spec_network_init(&net);
+	r = spec_network_parse_proxy(url, &net, err);
+	if (r == 0 && net.proxy_user)
+		json_object_set_new(hidden, "upstream_proxy",
+			json_pack("{s:s,s:s,s:s}", "url", net.upstream_proxy, "user",
+				net.proxy_user, "password", net.proxy_password));
+	spec_network_done(&net);
+	return r;
+}
+
 static int add_credentials(struct call *call, const char *sandbox, json_t *hidden, struct err *err)
 {
 	struct network_object which = {NETWORK_OBJECTS_PROXY, sandbox, NETWORK_OBJECTS_OWN};
-	scoped_str struct str url = {0};
-	struct spec_network net;
+	scoped_secret struct str url = {0};
 	json_t *proxy = NULL;
 	int r = find(call, &which, &proxy, err);
 
-	spec_network_init(&net);
 	if (r == 1) {
 		r = network_objects_open_proxy(call, proxy, &url, err);
 		if (r == 0)
-			r = spec_network_parse_proxy(url.p, &net, err);
+			r = network_use_hide_proxy(url.p, hidden, err);
 	}
-	if (r == 0 && net.proxy_user)
-		json_object_set_new(hidden, "upstream_proxy",
-			json_pack("{s:s,s:s}", "user", net.proxy_user, "password",
-				net.proxy_password));
-	spec_network_done(&net);
 	json_decref(proxy);
-	if (url.p)
-		explicit_bzero(url.p, url.len);
 	return r;
 }
 

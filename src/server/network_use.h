@@ -17,6 +17,8 @@ int network_use_keep(struct call *call, const char *sandbox, const json_t *spec,
 
 /* The same values again for a sandbox that was suspended, or whose files another one begins with. */
 int network_use_again(struct call *call, const char *sandbox, json_t **ret_hidden, struct err *err);
+/* What a proxy's URL holds that nobody may read, into such an object. */
+int network_use_hide_proxy(const char *url, json_t *hidden, struct err *err);
 /* A fork has its source's proxy. */
 int network_use_copy(struct call *call, const char *from, const char *to, struct err *err);
 

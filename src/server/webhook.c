@@ -31,6 +31,8 @@ static const char *const kinds[] = {
 	"sandbox.removed",
 	"sandbox.error",
 	"exec.end",
+	"net.held",
+	"net.asked",
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -67,11 +67,30 @@ static void replace(char **at, const char *value)
 	*at = mem_dup(value);
 }
 
+/* The proxy was changed since these were kept. */
+static bool is_of_another(const struct spec_network *net, const json_t *proxy)
+{
+	const char *url = json_string_value(json_object_get(proxy, "url"));
+
+	return url && (!net->upstream_proxy || strcmp(url, net->upstream_proxy) != 0);
+}
+
+static int read_credentials(struct spec_network *net, const json_t *proxy, struct err *err)
+{
+	const char *user = json_string_value(json_object_get(proxy, "user"));
+	const char *password = json_string_value(json_object_get(proxy, "password"));
+
+	if (!user || !password)
+		return err_set(err, -EINVAL, "credentials of the upstream proxy are broken");
+	replace(&net->proxy_user, user);
+	replace(&net->proxy_password, password);
+	return 0;
+}
+
 int spec_hidden_read(struct spec_network *net, struct slice json, struct err *err)
 {
 	scoped_json json_t *root = NULL;
 	const json_t *secrets, *proxy;
-	const char *user, *password;
 
 	/* The parser's own words may show what they stand beside. */
 	if (spec_json_parse(json, &root, NULL) < 0)
@@ -88,13 +107,54 @@ int spec_hidden_read(struct spec_network *net, struct slice json, struct err *er
 		replace(&secret->value, value);
 	}
 	proxy = json_object_get(root, "upstream_proxy");
-	user = json_string_value(json_object_get(proxy, "user"));
-	password = json_string_value(json_object_get(proxy, "password"));
-	if (proxy && (!user || !password))
-		return err_set(err, -EINVAL, "credentials of the upstream proxy are broken");
-	if (proxy) {
-		replace(&net->proxy_user, user);
-		replace(&net->proxy_password, password);
+	return !proxy || is_of_another(net, proxy) ? 0 : read_credentials(net, proxy, err);
+}
+
+void spec_hidden_write_proxy(struct str *out, const struct spec_network *net)
+{
+	struct jsonw j = jsonw_to(out);
+
+	if (!net->upstream_proxy) {
+		str_puts(out, "null");
+		return;
 	}
-	return 0;
+	jsonw_object(&j);
+	jsonw_ktext(&j, "url", net->upstream_proxy);
+	if (net->proxy_user) {
+		jsonw_ktext(&j, "user", net->proxy_user);
+		jsonw_ktext(&j, "password", net->proxy_password);
+	}
+	jsonw_object_end(&j);
+}
+
+static void forget_proxy(struct spec_network *net)
+{
+	free(take(&net->upstream_proxy));
+	forget(&net->proxy_user);
+	forget(&net->proxy_password);
+}
+
+int spec_hidden_read_proxy(struct spec_network *net, struct slice json, struct err *err)
+{
+	scoped_json json_t *root = NULL;
+	struct spec_network next = {0};
+	const char *url;
+	int r = 0;
+
+	if (!slice_is(json, "null")) {
+		if (spec_json_parse(json, &root, NULL) < 0)
+			return err_set(err, -EINVAL, "the upstream proxy is not JSON");
+		url = json_string_value(json_object_get(root, "url"));
+		r = spec_network_parse_proxy(url ? url : "", &next, err);
+	}
+	if (r == 0 && json_object_get(root, "user"))
+		r = read_credentials(&next, root, err);
+	if (r == 0) {
+		forget_proxy(net);
+		net->upstream_proxy = take(&next.upstream_proxy);
+		net->proxy_user = take(&next.proxy_user);
+		net->proxy_password = take(&next.proxy_password);
+	}
+	forget_proxy(&next);
+	return r;
 }

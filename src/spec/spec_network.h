@@ -120,8 +120,14 @@ void spec_network_settle(struct spec_network *net);
 bool spec_hidden_write(struct str *out, const struct spec_network *net);
 /* Overwrites and frees what is hidden: it has been handed over. */
 void spec_hidden_forget(struct spec_network *net);
-/* Fills such a line into the network it belongs to; other keys are passed over. */
+/* Fills such a line into the network it belongs to; other keys are passed over. Credentials that come with the "url" of another
+ * proxy than the network's are left out. */
 int spec_hidden_read(struct spec_network *net, struct slice json, struct err *err);
+
+/* A proxy as a whole, hidden as well: {"url":"http://HOST:PORT","user","password"}, the last two where it has some; null:
+ * none. Reading one replaces what the network had. */
+void spec_hidden_write_proxy(struct str *out, const struct spec_network *net);
+int spec_hidden_read_proxy(struct spec_network *net, struct slice json, struct err *err);
 
 /* Checks what can be known without asking the network: rules, sets, names, that options fit together, that a
  * secret's hosts are allowed. One clear sentence. */

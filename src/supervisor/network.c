@@ -211,6 +211,7 @@ static int open_gateway(struct supervisor *sup, struct err *err)
 	config.fds[GATEWAY_FD_PLANE] = plane_fd;
 	config.fds[GATEWAY_FD_CONFIG] = config_fd;
 	config.fds[GATEWAY_FD_SECRETS] = sup->secrets_fd;
+	config.fds[GATEWAY_FD_PROXY] = sup->proxy_fd;
 	config.fds[GATEWAY_FD_NETNS] = sandbox_netns_fd(sup->sandbox);
 	for (size_t i = 0; i < sizeof(handed) / sizeof(handed[0]); i++)
 		config.fds[handed[i].at] = netcatch_fd(network->netcatch, handed[i].part);
@@ -353,20 +354,31 @@ bool network_settle(struct supervisor *sup)
 	return settle(sup, SETTLE_MS);
 }
 
+/* Frames are handled in their order: who asked for it is answered when it holds. */
+static void tell_change(struct supervisor *sup, enum gateway_frame_type type, struct slice text)
+{
+	struct gateway_frame frame = {.type = type, .rest = text};
+
+	gateway_process_send(sup->network->gateway, &frame);
+	(void)gateway_process_flush(
+		sup->network->gateway, SETTLE_MS); /* one that hangs hears of it later */
+}
+
 void network_rules_changed(struct supervisor *sup)
 {
 	scoped_str struct str text = {0};
 	struct jsonw j = jsonw_to(&text);
-	struct gateway_frame frame = {.type = GATEWAY_RULES};
 
 	if (!sup->network || !sup->network->gateway)
 		return; /* it is given the spec as it is then */
 	spec_network_write(&j, &sup->spec->network, false);
-	frame.rest = str_slice(&text);
-	gateway_process_send(sup->network->gateway, &frame);
-	/* Frames are handled in their order: who asked for the rules is answered when they hold. */
-	(void)gateway_process_flush(
-		sup->network->gateway, SETTLE_MS); /* one that hangs hears of them later */
+	tell_change(sup, GATEWAY_RULES, str_slice(&text));
+}
+
+void network_proxy_changed(struct supervisor *sup, struct slice text)
+{
+	if (sup->network && sup->network->gateway)
+		tell_change(sup, GATEWAY_PROXY, text);
 }
 
 void network_ask_count(struct supervisor *sup)

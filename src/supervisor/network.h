@@ -25,6 +25,8 @@ bool network_settle(struct supervisor *sup);
 void network_ask_count(struct supervisor *sup);
 /* The rules of the spec have changed. */
 void network_rules_changed(struct supervisor *sup);
+/* Likewise the upstream proxy; text: network_proxy.h. */
+void network_proxy_changed(struct supervisor *sup, struct slice text);
 void network_answer(
 	struct supervisor *sup, uint64_t ask_id, bool is_allowed); /* to the gateway's question */
 /* A client's answer, and what waits for one: network_asks.h. */

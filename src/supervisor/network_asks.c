@@ -54,17 +54,33 @@ static bool is_open(const struct question *question)
 	return question->id && clock_mono_ns() - question->asked_ns < OPEN_FOR_S * CLOCK_NS_PER_S;
 }
 
+static void add_place(struct event *ev, const json_t *place)
+{
+	ev->pid = json_integer_value(json_object_get(place, "pid"));
+	event_set_text(ev, host, json_string_value(json_object_get(place, "host")));
+	event_set_text(ev, address, json_string_value(json_object_get(place, "address")));
+	event_set_text(ev, protocol, json_string_value(json_object_get(place, "protocol")));
+	event_set(ev, port, json_integer_value(json_object_get(place, "port")));
+}
+
+/* Whoever waits for it reads it in the log, at once. */
+static void say_held(struct supervisor *sup, const struct question *question)
+{
+	struct event ev = {.kind = EVENT_NET_HELD};
+
+	add_place(&ev, question->place);
+	event_set(&ev, ask, (event_int)question->told);
+	recorder_emit_now(sup->recorder, &ev);
+	recorder_flush(sup->recorder, false);
+}
+
 static void say(struct supervisor *sup, const struct question *question, bool is_allowed,
 	const char *actor, const char *reason)
 {
 	struct event ev = {.kind = EVENT_NET_ASKED};
-	const json_t *place = question->place;
 
-	ev.pid = json_integer_value(json_object_get(place, "pid"));
-	event_set_text(&ev, host, json_string_value(json_object_get(place, "host")));
-	event_set_text(&ev, address, json_string_value(json_object_get(place, "address")));
-	event_set_text(&ev, protocol, json_string_value(json_object_get(place, "protocol")));
-	event_set(&ev, port, json_integer_value(json_object_get(place, "port")));
+	add_place(&ev, question->place);
+	event_set(&ev, ask, (event_int)question->told);
 	event_set_text(&ev, answer, is_allowed ? "allowed" : "refused");
 	event_set_text(&ev, actor, actor);
 	event_set_text(&ev, reason, reason);
@@ -120,10 +136,13 @@ void network_asks_take(
 		.place = place,
 		.asked_ns = clock_mono_ns(),
 		.asked_ms = clock_wall_ms()};
+	if (!conn && !sup->has_plane) {
+		answer(sup, question, false, NULL, "nobody is there to be asked");
+		return;
+	}
+	say_held(sup, question);
 	if (conn)
 		pass_on(conn, question);
-	else if (!sup->has_plane)
-		answer(sup, question, false, NULL, "nobody is there to be asked");
 }
 
 /* The name that led there, else the address. */

@@ -9,7 +9,8 @@
 
 static bool is_gateways(enum event_kind kind)
 {
-	if (kind == EVENT_NET_GATEWAY || kind == EVENT_NET_RULES)
+	if (kind == EVENT_NET_GATEWAY || kind == EVENT_NET_RULES || kind == EVENT_NET_PROXY ||
+		kind == EVENT_NET_HELD)
 		return false; /* the supervisor's own to tell */
 	return slice_starts(slice_of(event_kind_name(kind)), "net.") ||
 	       kind == EVENT_SECRET_MISUSE || kind == EVENT_HINT || kind == EVENT_TRACE_BLIND;

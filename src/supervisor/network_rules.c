@@ -165,6 +165,13 @@ static void take_over(struct supervisor *sup, struct spec_network *next, const c
 	network_rules_changed(sup);
 }
 
+/* What it was made with are its rules: the proxy is another matter. */
+static void keep_proxy(const struct supervisor *sup, struct spec_network *next)
+{
+	free(next->upstream_proxy);
+	next->upstream_proxy = mem_dup(sup->spec->network.upstream_proxy);
+}
+
 static int apply(struct supervisor *sup, const json_t *body, struct err *err)
 {
 	const char *actor = json_string_value(json_object_get(body, "actor"));
@@ -184,6 +191,7 @@ static int apply(struct supervisor *sup, const json_t *body, struct err *err)
 		format(&sup->spec->network, false, &text);
 	spec_network_init(&next);
 	r = spec_network_read(&next, str_slice(&text), err);
+	keep_proxy(sup, &next);
 	if (r == 0)
 		r = change(&next, body, err);
 	if (r == 0)

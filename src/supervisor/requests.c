@@ -9,6 +9,7 @@
 #include "proto/files_wire.h"
 #include "supervisor/metering.h"
 #include "supervisor/network.h"
+#include "supervisor/network_proxy.h"
 #include "supervisor/network_rules.h"
 #include "supervisor/running.h"
 #include "supervisor/visit.h"
@@ -252,6 +253,17 @@ static int on_net_rules(struct request *req, struct err *err)
 	return r;
 }
 
+static int on_net_proxy(struct request *req, struct err *err)
+{
+	int r = conn_is_narrow(req->conn)
+	                ? err_set(err, -EPERM, "no proxy is changed over this connection")
+	                : network_proxy_request(req->sup, req->body, err);
+
+	if (r == 0)
+		conn_answer_ok(req->conn, slice_of(""));
+	return r;
+}
+
 /* From the launcher of a control plane, before it hands the connection over: what comes behind is not its own word. */
 static int on_narrow(struct request *req, struct err *err)
 {
@@ -323,6 +335,7 @@ static const struct {
 	{"suspend", on_suspend, false},
 	{"keep", on_keep, false},
 	{"net-rules", on_net_rules, false},
+	{"net-proxy", on_net_proxy, false},
 	{"answer", on_answer, true},
 	{"asks", on_asks, false},
 	{"decide", on_decide, false},

@@ -450,6 +450,7 @@ static bool finish(struct supervisor *sup)
 static void release(struct supervisor *sup)
 {
 	network_free(sup);
+	scoped_close(&sup->proxy_fd);
 	rw_before_free(sup->rw);
 	sealer_free(sup->sealer);
 	trash_sweep_free(sup->sweep);
@@ -476,6 +477,7 @@ static void init(struct supervisor *sup, const struct supervisor_config *config)
 		.run_dir = config->run_dir,
 		.listener = -1,
 		.secrets_fd = config->secrets_fd,
+		.proxy_fd = -1,
 		.visits = {-1, -1},
 		.next_row = 1};
 	sup->dir = mem_printf("%s/sandboxes/%s", config->state_dir, config->id);

@@ -54,6 +54,7 @@ struct supervisor {
 	size_t n_published;
 	int visits[2];  /* to the gateway (visit.c); -1: there is none */
 	int secrets_fd; /* for the gateway, never read here; -1: none */
+	int proxy_fd;   /* likewise, once the upstream proxy was changed (network_proxy.c) */
 	struct loop_io *listener_io, *init_io;
 	int64_t next_row;
 	char *end_reason;    /* not NULL: it is ending */

@@ -257,7 +257,7 @@ static void take_other(struct timeline *timeline, const struct event *ev)
 	else if (ev->kind == EVENT_TRACE_BLIND)
 		note(timeline, ev, ROW_GAP, name, ev->reason);
 	else if ((ev->kind >= EVENT_NET_DNS && ev->kind <= EVENT_SECRET_MISUSE) ||
-		 (ev->kind >= EVENT_NET_ASKED && ev->kind <= EVENT_NET_GATEWAY))
+		 (ev->kind >= EVENT_NET_HELD && ev->kind <= EVENT_NET_GATEWAY))
 		take_net(timeline, ev);
 	else if (is_life(ev))
 		(void)add_life(timeline, ev, ev->reason);

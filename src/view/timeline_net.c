@@ -19,6 +19,7 @@ const char *timeline_net_verb(const struct event *ev)
 	case EVENT_SECRET_MISUSE:
 		return "misused";
 	case EVENT_NET_RULES:
+	case EVENT_NET_PROXY:
 	case EVENT_NET_ASKED:
 	case EVENT_NET_GATEWAY:
 		return event_kind_name(ev->kind);
@@ -48,6 +49,11 @@ void timeline_net_what(const struct event *ev, struct str *out)
 {
 	if (ev->kind == EVENT_NET_RULES) {
 		add_rules(out, ev);
+		return;
+	}
+	if (ev->kind == EVENT_NET_PROXY) {
+		add_text(out, "", ev->url.len ? ev->url : slice_of("none"));
+		add_text(out, " by ", ev->actor);
 		return;
 	}
 	if (ev->kind == EVENT_NET_GATEWAY) {

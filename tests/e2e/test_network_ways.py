@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways out that are not straight: mapped names, an upstream proxy, --shadow, --ask, rules that change meanwhile."""
 import base64
+import json
 import subprocess
 
 import harness
@@ -95,6 +96,31 @@ def test_upstream_proxy(world, online, proxy):
 	assert [entry['path'] for entry in world.log('http')] == ['/p']
 	text = done.record.view('events', '--jsonl')
 	assert 'geheim' not in text and word not in text
+
+
+def test_another_proxy_for_a_running_sandbox(world, online, proxy):
+	"""Only credentials that fit it go there; rules and what they began with are another matter."""
+	end = proxy(3129, 'works')
+	sandbox = online.create('--trace', '--net', 'allow', *world.net, '--allow', 'allowed.test', '--upstream-proxy', 'http://old:geheim-70@203.0.113.1:1')
+	try:
+		told = online.call('net-rules', sandbox.id, '--deny', 'b.test', '--upstream-proxy', 'http://me:geheim-77@203.0.113.1:3129')
+		assert (told.code, told.out) == (0, 'net    allow\nallow  allowed.test\ndeny   b.test\nproxy  http://203.0.113.1:3129\n'), told
+		assert sandbox.sh(f'{STATUS} http://allowed.test/').lines == ['200']
+		told = online.call('net-rules', '--reset', sandbox.id)
+		assert (told.code, told.out) == (0, 'net    allow\nallow  allowed.test\nproxy  http://203.0.113.1:3129\n'), told
+		assert sandbox.sh(f'{STATUS} http://allowed.test/').lines == ['200']
+		word = base64.b64encode(b'me:geheim-77')
+		assert [word in head for head in end()] == [True, True]
+		for words, reason in ((('--upstream-proxy', 'ftp://x:1'), 'http://'), (('--hidden', '/dev/null'), 'goes with'), (('--within', '/dev/null', '--reset'), 'goes with')):
+			refused = online.call('net-rules', sandbox.id, *words)
+			assert refused.code in (2, 125) and reason in refused.err, refused
+		told = online.call('net-rules', '--upstream-proxy', 'none', '--json', sandbox.id)
+		assert told.code == 0 and 'upstream_proxy' not in json.loads(told.out), told
+		assert sandbox.sh(f'{STATUS} http://allowed.test/').lines == ['200']
+		assert [event.get('url') for event in sandbox.record.events('net.proxy')] == ['http://203.0.113.1:3129', None]
+		assert 'geheim' not in sandbox.record.view('events', '--jsonl')
+	finally:
+		sandbox.remove()
 
 
 @pytest.mark.parametrize('rules', [('--net', 'open', '--allow', '203.0.113.0/24'), ('--allow', '*')], ids=['address', 'all'])

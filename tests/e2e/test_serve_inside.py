@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to the control plane from inside a sandbox: by one name, under the sandbox's own, and by no other way."""
-import contextlib
 import json
 import os
-import pathlib
 import signal
 
 import pytest
@@ -13,7 +11,7 @@ import serving
 from conftest import open_folder
 from harness import wait_for
 from test_network_http import kept_anywhere
-from test_serve_networks import at, reached
+from test_serve_networks import at, children_of, reached
 from world import HERE
 
 PLANE = 'http://cloche.internal'
@@ -114,7 +112,8 @@ def test_a_sandbox_does_not_loosen_its_own_walls(net, lab, box):
 	admin = f'-H "Authorization: Bearer {lab.key}"'
 	other = lab.create(network={'net': 'allow'})
 	before = lab.get(at(box, '/network-rules')).json
-	for rest, words, body in (('/network-rules', '-X PUT', {'net': 'open'}), ('/asks', '', {'ask': 1, 'allow': True}), ('/trace', '-X DELETE', None)):
+	for rest, words, body in (('/network-rules', '-X PUT', {'net': 'open'}), ('/asks', '', {'ask': 1, 'allow': True}), ('/trace', '-X DELETE', None),
+			('/networks/upstream-proxy', '-X PUT', {'url': 'http://203.0.113.1:9'}), ('/networks/upstream-proxy', '-X DELETE', None)):
 		status, told = call(lab, box, at(box, rest), words, body=body, key=admin)
 		assert status == 403 and 'does not change what holds it' in told['detail'], (rest, told)
 	assert lab.get(at(box, '/network-rules')).json == before
@@ -178,16 +177,6 @@ def test_rules_to_deny_hold(lab, world):
 	assert lab.put(at(other, '/network-rules'), {'net': 'open', 'deny': ['cloche.internal']}).status == 200
 	assert call(lab, other, '/health', key='')[0] == 403
 	assert lab.delete(at(other)).status == 200
-
-
-def children_of(cloche, box, name):
-	"""Processes of that name below the supervisor of a sandbox."""
-	for pid in filter(str.isdigit, os.listdir('/proc')):
-		with contextlib.suppress(OSError):
-			if box in pathlib.Path(f'/proc/{pid}/cmdline').read_text().split('\0') and (found := [int(child) for child in pathlib.Path(
-					f'/proc/{pid}/task/{pid}/children').read_text().split() if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == name]):
-				return found
-	return []
 
 
 def test_it_outlives_every_part(net, lab, world):

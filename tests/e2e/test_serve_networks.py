@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import json
 import os
+import pathlib
+import signal
 import socket
 import struct
 import threading
@@ -68,6 +70,16 @@ def make(net, world):
 	yield make
 	for client, box in made:
 		assert client.delete(at(box)).status == 200
+
+
+def children_of(cloche, box, name):
+	"""Processes of that name below the supervisor of a sandbox."""
+	for pid in filter(str.isdigit, os.listdir('/proc')):
+		with contextlib.suppress(OSError):
+			if box in pathlib.Path(f'/proc/{pid}/cmdline').read_text().split('\0') and (found := [int(child) for child in pathlib.Path(
+					f'/proc/{pid}/task/{pid}/children').read_text().split() if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == name]):
+				return found
+	return []
 
 
 def at(box, rest=''):
@@ -257,6 +269,89 @@ def test_upstream_proxy(net, world, lab, make, proxy):
 	everything(net, 'geheim-77', word)
 
 
+# One connection that stays open while the proxy is changed, used before and after.
+KEPT = """
+import os, socket, time
+sock = socket.create_connection(('allowed.test', 80), 10)
+for path in ('/before', '/after'):
+	while path == '/after' and not os.path.exists('/tmp/go'):
+		time.sleep(0.01)
+	sock.sendall(f'GET {path} HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'.encode())
+	print(sock.recv(9999)[9:12].decode(), flush=True)
+	open('/tmp/ready', 'w')
+"""
+
+
+def test_upstream_proxy_of_a_living_sandbox(net, world, lab, make, proxy):
+	word = base64.b64encode(b'me:geheim-78').decode()
+	box = make(lab, net='allow', allow=['allowed.test'], **reached(world))
+	path = at(box, '/networks/upstream-proxy')
+	get = f'{STATUS} http://allowed.test/p'
+	assert lab.get(path).status == lab.delete(path).status == 404
+	kept = begin(lab, box, f"python3 -c '{KEPT.replace(chr(39), chr(34))}'")
+	wait_for(lambda: lab.exec(box, 'test -e /tmp/ready')['exit_code'] == 0, 'the first request')
+	end = proxy(3133, 'works')
+	put = lab.put(path, {'url': 'http://me:geheim-78@203.0.113.1:3133'})
+	assert put.status == 200 and put.json == {'url': 'http://203.0.113.1:3133', 'has_credentials': True} == lab.get(path).json
+	assert lab.exec(box, f'{get}; touch /tmp/go')['stdout'] == '200\n' and kept() == '200\n200\n'
+	assert lab.get(at(box, '/network-rules')).json['allow'] == ['allowed.test']
+	gateway = children_of(net.cloche, box, 'cloche-gateway')
+	os.kill(gateway[0], signal.SIGKILL)
+	wait_for(lambda: children_of(net.cloche, box, 'cloche-gateway') != gateway, 'its end')
+	assert lab.exec(box, get)['stdout'] == '200\n'
+	assert lab.put(at(box, '/network-rules'), {'net': 'allow', 'allow': ['allowed.test', 'a.test']}).status == 200
+	assert lab.exec(box, get)['stdout'] == '200\n'
+	for act in ('suspend', 'fork', 'resume'):
+		done = lab.post(at(box, '/' + act))
+		assert done.status in (200, 201), (act, done)
+		if act == 'fork':
+			assert lab.exec(done.json['id'], get)['stdout'] == '200\n' and lab.delete(at(done.json['id'])).status == 200
+	assert lab.exec(box, get)['stdout'] == '200\n'
+	assert [f'Basic {word}'.encode() in head for head in end()] == [True] * 5
+	world.clear()
+	for port, mode in ((3134, '407'), (3135, 'closes'), (3136, None)):
+		if mode:
+			proxy(port, mode)
+		assert lab.put(path, {'url': f'http://203.0.113.1:{port}'}).json == {'url': f'http://203.0.113.1:{port}', 'has_credentials': False}
+		assert lab.exec(box, get)['stdout'] == '000\n'
+	assert world.log('http') == [] and (UPSTREAM, 'tcp', 80) not in world.wire()
+	assert lab.delete(path).status == 204 and lab.get(path).status == 404
+	assert lab.exec(box, get)['stdout'] == '200\n'
+	said = [(event.get('url'), event['actor'].startswith('key:ke_')) for event in map(json.loads, net.cloche.call('events', box, '--jsonl').out.splitlines()) if event['kind'] == 'net.proxy']
+	assert said == [(f'http://203.0.113.1:{port}', True) for port in (3133, 3134, 3135, 3136)] + [(None, True)]
+	assert [line[1:3] for line in acts(lab, 'upstream_proxy.changed') if line[0] == box] == [(box, url) for url, _ in said[:4]]
+	assert [line[1] for line in acts(lab, 'upstream_proxy.removed') if line[0] == box] == [box]
+	everything(net, 'geheim-78', word)
+
+
+def test_upstream_proxies_that_are_refused(net, world, member, lab, make):
+	box, none, own = make(member, net='allow'), make(lab, net='none'), make(lab, net='allow', **reached(world))
+	url = {'url': 'http://me:geheim-79@203.0.113.1:3137'}
+	for client in (member, net.admin):
+		for refused in (client.put(at(box, '/networks/upstream-proxy'), url), client.delete(at(box, '/networks/upstream-proxy'))):
+			assert (refused.status, refused.json['detail']) == (403, 'url: this account may not choose an upstream proxy'), refused
+	for bad in ('https://203.0.113.1:1', 'http://a:geheim-79@/', 'nonsense', 7, None, '', 'none', '--reset'):
+		refused = lab.put(at(own, '/networks/upstream-proxy'), {'url': bad})
+		assert refused.status == 400 and 'geheim' not in refused.json['detail'], (bad, refused)
+	assert lab.put(at(own, '/networks/upstream-proxy'), {**url, 'more': 1}).status == 400
+	assert lab.put(at(box, '/networks/upstream-proxy'), url).status == lab.delete(at(box, '/networks/upstream-proxy')).status == 404
+	assert net.client('auditor', account='lab').put(at(own, '/networks/upstream-proxy'), url).status == 403
+	refused = lab.put(at(none, '/networks/upstream-proxy'), url)
+	assert refused.status == 400 and 'has no network' in refused.json['detail'], refused
+	with contextlib.closing(Taken(net)) as taken:
+		with taken.supervisor(box) as sock:
+			assert say(sock, request='net-proxy', proxy={'url': 'http://203.0.113.1:1'})['errno'] == 'EPERM'
+		for words in ({'url': 'http://203.0.113.1:1'}, {'url': None}, {'url': '--reset'}, {}):
+			answer, _ = taken.ask('net-proxy', sandbox=box, account='lab', **words)
+			assert answer['status'] in (2, 125) and ('may not choose one' in answer['error'] or words == {'url': '--reset'}), answer
+	assert lab.post(at(own, '/suspend')).status == 200
+	for refused in (lab.put(at(own, '/networks/upstream-proxy'), url), lab.delete(at(own, '/networks/upstream-proxy'))):
+		assert (refused.status, refused.json['code']) == (409, 'not_running'), refused
+	for one in (box, none, own):
+		assert lab.get(at(one, '/networks/upstream-proxy')).status == member.get(at(one, '/networks/upstream-proxy')).status == 404
+	assert not [line for line in acts(lab, 'upstream_proxy.changed') + acts(net.admin, 'upstream_proxy.changed') if line[0] in (box, none, own)]
+
+
 # ---- secrets ----
 
 def everything(net, *texts):
@@ -354,6 +449,8 @@ def test_questions_are_answered(net, world, lab, make):
 	end = begin(lab, box, f'{STATUS} http://allowed.test/')
 	[ask] = asked(lab, box)
 	assert (ask['host'], ask['port'], ask['protocol']) == ('allowed.test', 80, 'tcp') and ask['asked_at'] < ask['expires_at']
+	wait_for(lambda: lab.get('/v1/asks').json['items'] == [{**ask, 'sandbox': box}], 'it in the list of the account')
+	assert net.admin.get('/v1/asks').json == {'items': [], 'next_cursor': None}
 	for body in ({}, {'ask': ask['ask']}, {'ask': 'x', 'allow': True}, {'ask': ask['ask'], 'allow': 1}, {'ask': ask['ask'], 'allow': False, 'always': True}, {'ask': 0, 'allow': True}):
 		assert lab.post(at(box, '/asks'), body).status == 400, body
 	assert lab.post(at(box, '/asks'), {'ask': ask['ask'] + 7, 'allow': True}).status == 404

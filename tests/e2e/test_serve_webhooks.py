@@ -138,6 +138,24 @@ def test_a_webhook_hears_what_it_asked_for(admin, receiver, hooks, box):
 	assert [json.loads(body)['data']['command'] for _, body in receiver.got] == ['true it', 'true again']
 
 
+def test_who_hears_a_question_can_answer_it(admin, receiver, hooks):
+	hooks(admin, receiver.url, events=['net.held', 'net.asked'])
+	box = admin.create(network={'net': 'allow', 'ask': True})
+	assert admin.post(f'/v1/sandboxes/{box}/exec', {'command': 'curl -sS http://held.test/', 'detach': True}).status == 202
+	wait_for(lambda: receiver.got, 'the question')
+	held = json.loads(receiver.got[0][1])
+	assert (held['type'], held['data']['host'], held['data']['port'], held['data']['sandbox']) == ('net.held', 'held.test', 80, box)
+	[waiting] = admin.get('/v1/asks').json['items']
+	assert (waiting['sandbox'], waiting['ask'], waiting['host']) == (box, held['data']['ask'], 'held.test')
+	answered = admin.post(f'/v1/sandboxes/{box}/asks', {'ask': held['data']['ask'], 'allow': False, 'reason': 'by a program'})
+	assert answered.status == 200, answered
+	wait_for(lambda: len(receiver.got) == 2, 'the answer')
+	asked = json.loads(receiver.got[1][1])
+	assert (asked['type'], asked['data']['ask'], asked['data']['answer'], asked['data']['reason']) == ('net.asked', held['data']['ask'], 'refused', 'by a program')
+	assert admin.get('/v1/asks').json == {'items': [], 'next_cursor': None}
+	assert admin.delete(f'/v1/sandboxes/{box}').status == 200
+
+
 def test_what_is_long_stays_out(admin, receiver, hooks, box):
 	hooks(admin, receiver.url, events=['exec.end'])
 	row = admin.post(f'/v1/sandboxes/{box}/exec', {'argv': ['true', 'x' * 100000, 'y' * 100000]}).json

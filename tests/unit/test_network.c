@@ -302,6 +302,76 @@ static void test_record_holds_nothing_hidden(void **state)
 	str_done(&hidden);
 }
 
+static void expect_proxy(const struct spec_network *net, const char *url, const char *user)
+{
+	assert_true(url ? net->upstream_proxy && strcmp(net->upstream_proxy, url) == 0
+			: !net->upstream_proxy);
+	assert_true(
+		user ? net->proxy_user && strcmp(net->proxy_user, user) == 0 : !net->proxy_user);
+	assert_int_equal(!net->proxy_user, !net->proxy_password);
+}
+
+/* Read in this order onto the same network. */
+static void test_another_proxy(void **state)
+{
+	static const struct {
+		const char *json;
+		int want;
+		const char *url, *user; /* then */
+	} cases[] = {
+		{"{\"url\":\"http://p.example:1\",\"user\":\"me\",\"password\":\"sesame\"}", 0,
+			"http://p.example:1", "me"},
+		{"{\"url\":\"http://p.example:2\",\"user\":\"me\"}", -EINVAL, "http://p.example:1",
+			"me"},
+		{"{\"url\":\"https://p.example:2\"}", -EINVAL, "http://p.example:1", "me"},
+		{"{}", -EINVAL, "http://p.example:1", "me"},
+		{"sesame", -EINVAL, "http://p.example:1", "me"},
+		{"\"http://p.example:2\"", -EINVAL, "http://p.example:1", "me"},
+		{"{\"url\":\"http://p.example:2\"}", 0, "http://p.example:2", NULL},
+		{"{\"url\":\"http://you:sesame@p.example:3\"}", 0, "http://p.example:3", "you"},
+		{"null", 0, NULL, NULL},
+	};
+	struct spec_network net, again;
+	struct err err = {0};
+
+	spec_network_init(&net);
+	spec_network_init(&again);
+	for (size_t i = 0; i < LEN(cases); i++) {
+		scoped_str struct str text = {0};
+
+		if (spec_hidden_read_proxy(&net, slice_of(cases[i].json), &err) != cases[i].want)
+			fail_msg("case %zu: %s", i, err.msg);
+		assert_null(strstr(err.msg, "sesame"));
+		expect_proxy(&net, cases[i].url, cases[i].user);
+		spec_hidden_write_proxy(&text, &net);
+		assert_int_equal(spec_hidden_read_proxy(&again, str_slice(&text), &err), 0);
+		expect_proxy(&again, cases[i].url, cases[i].user);
+	}
+	spec_network_done(&net);
+	spec_network_done(&again);
+}
+
+/* What was kept for one proxy is not told to another. */
+static void test_credentials_of_another_proxy(void **state)
+{
+	static const char kept[] = "{\"upstream_proxy\":{\"url\":\"http://p.example:1\","
+				   "\"user\":\"me\",\"password\":\"sesame\"}}";
+	static const char *const urls[] = {"http://p.example:2", "http://p.example:1"};
+
+	for (size_t i = 0; i < LEN(urls); i++) {
+		struct spec_network net;
+		struct err err = {0};
+
+		spec_network_init(&net);
+		assert_int_equal(spec_hidden_read(&net, slice_of(kept), &err), 0);
+		expect_proxy(&net, NULL, NULL);
+		assert_int_equal(spec_network_parse_proxy(urls[i], &net, &err), 0);
+		assert_int_equal(spec_hidden_read(&net, slice_of(kept), &err), 0);
+		expect_proxy(&net, urls[i], i == 1 ? "me" : NULL);
+		spec_network_done(&net);
+	}
+}
+
 static void test_check(void **state)
 {
 	static const struct {
@@ -523,6 +593,8 @@ int main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_json_keeps_all),
 		cmocka_unit_test(test_record_holds_nothing_hidden),
+		cmocka_unit_test(test_another_proxy),
+		cmocka_unit_test(test_credentials_of_another_proxy),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_stand_in),
 		cmocka_unit_test(test_within),
