@@ -14,12 +14,9 @@
 #include <unistd.h>
 
 #include "cli/ask_terminal.h"
-#include "event/event.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/log.h"
-#include "util/mem.h"
-#include "util/path.h"
 
 #define WINDOW    (256u << 10) /* of input that is under way */
 #define READ_SIZE 32768
@@ -34,7 +31,7 @@ struct attach {
 	int n_terminations;
 	struct termios saved;
 	bool is_raw;
-	struct attach_outcome *outcome;
+	struct exec_outcome *outcome;
 	struct ask_terminal *asks;
 };
 
@@ -96,33 +93,9 @@ static void read_input(struct attach *attach)
 		attach->session->client, WIRE_STDIN, (struct slice){.p = buf, .len = (size_t)n});
 }
 
-static int status_of(const json_t *row, struct attach_outcome *outcome)
-{
-	const json_t *signal = json_object_get(row, "signal");
-
-	outcome->was_signalled = signal != NULL;
-	if (outcome->timed_out)
-		return 124;
-	if (signal)
-		return 128 + (int)json_integer_value(signal);
-	return (int)json_integer_value(json_object_get(row, "exit_code"));
-}
-
 static void take_row(struct attach *attach, const json_t *row)
 {
-	struct attach_outcome *outcome = attach->outcome;
-	const char *result = json_string_value(json_object_get(row, "result"));
-	const char *reason = json_string_value(json_object_get(row, "reason"));
-
-	outcome->timed_out = json_is_true(json_object_get(row, "timed_out"));
-	outcome->oom_killed = json_is_true(json_object_get(row, "oom_killed"));
-	outcome->oom_kills = json_integer_value(json_object_get(row, "oom_kills"));
-	outcome->pids_limited = json_is_true(json_object_get(row, "pids_limited"));
-	outcome->disk_full = json_is_true(json_object_get(row, "disk_full"));
-	outcome->left_running = (int)json_integer_value(json_object_get(row, "left_running"));
-	snprintf(outcome->failure, sizeof(outcome->failure), "%s", reason ? reason : "");
-	outcome->exec_errno = result ? event_errno_find(slice_of(result)) : 0;
-	outcome->exit_status = status_of(row, outcome);
+	exec_outcome_read(row, attach->outcome);
 	attach->is_over = true;
 }
 
@@ -290,13 +263,13 @@ static void send_answer(void *ctx, const char *body)
 }
 
 int attach_exec(struct session *session, const struct spec_exec *exec,
-	struct attach_outcome *ret_outcome, struct err *err)
+	struct exec_outcome *ret_outcome, struct err *err)
 {
 	struct attach attach = {.session = session, .exec = exec, .outcome = ret_outcome};
 	sigset_t before;
 	int r;
 
-	*ret_outcome = (struct attach_outcome){0};
+	*ret_outcome = (struct exec_outcome){0};
 	attach.asks = ask_terminal_new(&(struct ask_terminal_config){
 		.actor = exec->actor, .send = send_answer, .ctx = &attach});
 	attach.signals = open_signals(&before);
@@ -316,55 +289,4 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 	close(attach.signals);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;
-}
-
-/* The host has the file, outside of what is shown inside by itself: the folder that the caller is in. */
-static bool is_only_on_host(const char *program)
-{
-	scoped_mem char *file = strchr(program, '/') ? realpath(program, NULL) : NULL;
-	scoped_mem char *cwd = getcwd(NULL, 0);
-
-	return file && !(cwd && path_is_beneath(slice_of(file), slice_of(cwd)));
-}
-
-static void explain_missing(const char *program)
-{
-	static const char interpreter[] = "the interpreter that its first line names";
-
-	if (is_only_on_host(program))
-		log_warn("%s: command not found in the sandbox, though the host has it: put it "
-			 "into the current folder, or show its folder with `-m DIR:DIR:ro`; where "
-			 "it is shown, what is missing is %s",
-			program, interpreter);
-	else
-		log_warn("%s: command not found in the sandbox%s%s", program,
-			strchr(program, '/') ? ", or " : "",
-			strchr(program, '/') ? interpreter : "");
-}
-
-void attach_explain(const struct spec_exec *exec, const struct attach_outcome *outcome)
-{
-	const char *program = exec->command ? "/bin/sh" : exec->argv.items[0];
-
-	if (outcome->failure[0])
-		log_warn("%s: not run: %s", program, outcome->failure);
-	else if (outcome->exec_errno == ENOENT)
-		explain_missing(program);
-	else if (outcome->exec_errno)
-		log_warn("%s: cannot be executed: %s", program, strerror(outcome->exec_errno));
-	if (outcome->timed_out)
-		log_warn("the command ran into its --timeout and was killed with all that it "
-			 "started");
-	if (outcome->oom_killed)
-		log_warn("the command was killed: the sandbox's memory limit (--memory) was "
-			 "reached");
-	else if (outcome->oom_kills > 0)
-		log_warn("the sandbox's memory limit (--memory) was reached: %lld of its processes "
-			 "%s killed",
-			(long long)outcome->oom_kills, outcome->oom_kills == 1 ? "was" : "were");
-	if (outcome->pids_limited)
-		log_warn("the sandbox's limit on processes (--pids) was reached: some could not "
-			 "be started");
-	if (outcome->disk_full)
-		log_warn("the sandbox's disk limit (--disk) was reached: some writes failed");
 }

@@ -16,12 +16,38 @@
 #include "util/path.h"
 #include "util/scoped.h"
 
+#define SERVER_ENV "CLOCHE_SERVER"
+
+/* What the early options named: known before the others are looked at, which may be paths of the host. */
+static struct {
+	bool state, server;
+} named;
+
+bool cli_is_elsewhere(void)
+{
+	const char *server = getenv(SERVER_ENV);
+
+	return named.server || (!named.state && server && *server);
+}
+
+static int set_server(void *base, const char *value, struct err *err)
+{
+	struct cli *cli = base;
+
+	if (!*value)
+		return err_set(err, -EINVAL, "want the URL of a control plane");
+	cli->server = value;
+	named.server = true;
+	return 0;
+}
+
 static int set_state(void *base, const char *value, struct err *err)
 {
 	struct cli *cli = base;
 
 	if (!*value)
 		return err_set(err, -EINVAL, "want a folder");
+	named.state = true;
 	free(cli->state_dir);
 	cli->state_dir = mem_dup(value);
 	return 0;
@@ -45,7 +71,7 @@ static int set_color(void *base, const char *value, struct err *err)
 static const struct option options[] = {
 	{"state", 0, "DIR",
 		"where sandboxes and records are kept (CLOCHE_STATE; " CLI_STATE_DEFAULT ")",
-		OPTION_CALL, .set = set_state},
+		OPTION_CALL, .set = set_state, .early = true},
 	{"json", 0, NULL, "print one JSON document", OPTION_ON, offsetof(struct cli, json)},
 	{"jsonl", 0, NULL, "print one JSON object a line", OPTION_ON, offsetof(struct cli, jsonl)},
 	{"color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)", OPTION_CALL,
@@ -56,8 +82,20 @@ static const struct option options[] = {
 	{"version", 0, NULL, "print the version", OPTION_ON, offsetof(struct cli, version)},
 	{"actor", 0, "WHO", "for whom it is done, as ledger and record name it (root only)",
 		OPTION_TEXT, offsetof(struct cli, actor)},
-	{"server", 0, "URL", "the control plane", OPTION_LATER},
-	{"key", 0, "KEY", "the control plane", OPTION_LATER},
+	{"server", 0, "URL",
+		"ask this control plane, not this host: https://..., http://..., or "
+		"unix://SOCKET (CLOCHE_SERVER)",
+		OPTION_CALL, .set = set_server, .early = true},
+	{"key", 0, "KEY",
+		"the key for it; others see it in the list of processes, so rather CLOCHE_KEY or "
+		"--key-file",
+		OPTION_TEXT, offsetof(struct cli, key)},
+	{"key-file", 0, "FILE", "the key for it is in this file", OPTION_TEXT,
+		offsetof(struct cli, key_file)},
+	{"server-ca", 0, "FILE",
+		"trust the certificates in this file (PEM), not the system's "
+		"(CLOCHE_SERVER_CA)",
+		OPTION_TEXT, offsetof(struct cli, server_ca)},
 	{NULL},
 };
 
@@ -79,15 +117,16 @@ static unsigned long sudo_id(const char *name, unsigned long otherwise)
 
 int cli_settle(struct cli *cli, struct err *err)
 {
-	const char *env = getenv("CLOCHE_STATE"), *run = getenv("CLOCHE_RUN"),
-		   *server = getenv("CLOCHE_SERVER");
+	const char *env = getenv("CLOCHE_STATE"), *run = getenv("CLOCHE_RUN");
 	scoped_mem char *cwd = NULL;
 	struct str state = {0};
 
-	if (server && *server)
+	if (cli->server && cli->state_dir)
 		return err_set(err, -EINVAL,
-			"CLOCHE_SERVER is set, but the control plane is not part of this version: "
-			"unset it");
+			"options '--server' and '--state' exclude each other: the one asks a "
+			"control plane, the other is a folder of this host");
+	if (!cli->server && cli_is_elsewhere())
+		cli->server = getenv(SERVER_ENV);
 	if (cli->json && cli->jsonl)
 		return err_set(err, -EINVAL, "options '--json' and '--jsonl' exclude each other");
 	if (!cli->state_dir)

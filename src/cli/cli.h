@@ -24,8 +24,14 @@ enum cli_color {
 	CLI_COLOR_NEVER,
 };
 
+struct elsewhere;
+
 struct cli {
 	const char *program; /* as it was started; may be NULL */
+	char **argv;         /* all of it; ends with NULL */
+	/* The control plane that is asked instead of this host, and how; borrowed. NULL: this host. */
+	const char *server, *key, *key_file, *server_ca;
+	const struct elsewhere *elsewhere; /* NULL: records are those of state_dir */
 	char *state_dir;     /* absolute */
 	const char *run_dir;
 	bool json, jsonl, quiet, verbose, help, version;
@@ -41,6 +47,9 @@ extern const struct option_group cli_global_groups[];
 /* Fills in what the options and the environment left open. */
 int cli_settle(struct cli *cli, struct err *err);
 void cli_done(struct cli *cli);
+/* Whether what is asked for is a control plane's: for options whose value is a path of the host, while they are parsed. Known
+ * from the early options on, wherever those stand. */
+bool cli_is_elsewhere(void);
 /* For verbs that make or change sandboxes: -EPERM, with what to do, where the caller cannot. */
 int cli_need_root(struct err *err);
 

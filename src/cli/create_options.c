@@ -23,7 +23,7 @@ static int set_rootfs(void *base, const char *value, struct err *err)
 	char *real = NULL;
 
 	if (strcmp(value, "host") != 0) {
-		real = realpath(value, NULL);
+		real = cli_is_elsewhere() ? mem_dup(value) : realpath(value, NULL);
 		if (!real)
 			return err_set(err, -errno, "'%s': %m", value);
 	}
@@ -34,7 +34,7 @@ static int set_rootfs(void *base, const char *value, struct err *err)
 
 static int set_mount(void *base, const char *value, struct err *err)
 {
-	return spec_parse_mount(value, base, err);
+	return spec_parse_mount(value, !cli_is_elsewhere(), base, err);
 }
 
 /* An empty pattern clears the list, so that what is hidden by default can be shown. */

@@ -235,7 +235,7 @@ static void *open_view(const struct folding *f, const struct source *source, siz
 	void *view = f->fold->new (source_filter(source, i));
 
 	if (f->fold->open)
-		f->fold->open(view, source_reader(source, i));
+		f->fold->open(view, source_feed(source, i));
 	return view;
 }
 

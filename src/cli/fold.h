@@ -20,7 +20,7 @@ struct fold {
 	/* Likewise, of one source of it alone: "network". */
 	const char *needs_source;
 	/* NULL, or gives a view its record: for what lies beside the events. */
-	void (*open)(void *view, const struct reader *reader);
+	void (*open)(void *view, struct feed *feed);
 };
 
 /* The functions of one view by its prefix, as a row of struct fold takes them: FOLD_ADAPTERS(file_table), and

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/elsewhere.h"
 #include "util/mem.h"
 
 #define RECORDS_MAX 1000000 /* listed at most */
@@ -117,6 +118,8 @@ int records_resolve(const struct cli *cli, const char *text, char ret_id[ID_SIZE
 	struct record_list list;
 	int r;
 
+	if (cli->elsewhere)
+		return cli->elsewhere->resolve(cli, text, ret_id, err);
 	if (id_is_valid("sb", text) && is_there(cli, text)) {
 		memcpy(ret_id, text, ID_SIZE);
 		return 0;

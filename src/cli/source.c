@@ -10,6 +10,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "cli/elsewhere.h"
+#include "cli/record_feed.h"
 #include "cli/records.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -20,18 +22,20 @@
 struct input {
 	const char *id; /* borrowed from the ids */
 	uint64_t n_given;
-	struct reader *reader;
+	struct feed *feed;
 	struct view_filter filter;
 	char *exec;               /* what the filter's points at */
 	const struct event *next; /* read ahead; NULL: none for now */
+	struct slice line;        /* likewise */
 	bool is_live;             /* more may come */
 };
 
 struct source {
+	const struct cli *cli;
 	struct input *inputs;
 	size_t n;
 	size_t given; /* whose event was given last, SIZE_MAX: none */
-	int notify;   /* inotify, -1 without --follow */
+	int notify;   /* inotify, -1 without --follow or elsewhere */
 };
 
 void source_free(struct source *source)
@@ -39,7 +43,8 @@ void source_free(struct source *source)
 	if (!source)
 		return;
 	for (size_t i = 0; i < source->n; i++) {
-		reader_free(source->inputs[i].reader);
+		if (source->inputs[i].feed)
+			source->inputs[i].feed->kind->free(source->inputs[i].feed);
 		free(source->inputs[i].exec);
 	}
 	free(source->inputs);
@@ -52,9 +57,9 @@ const struct view_filter *source_filter(const struct source *source, size_t i)
 	return &source->inputs[i].filter;
 }
 
-const struct reader *source_reader(const struct source *source, size_t i)
+struct feed *source_feed(const struct source *source, size_t i)
 {
-	return source->inputs[i].reader;
+	return source->inputs[i].feed;
 }
 
 /* What must be known of a record before its events are given out. */
@@ -77,24 +82,21 @@ static void note_exec(struct outline *outline, const struct event *ev)
 }
 
 /* Reads the record once, where an option needs what only the whole tells. */
-static int read_outline(
-	const struct cli *cli, const char *id, struct outline *outline, struct err *err)
+static int read_outline(struct feed *feed, struct outline *outline, struct err *err)
 {
-	scoped(reader) struct reader *reader = NULL;
 	const struct event *ev;
-	int r = records_open(cli, id, &reader, err);
+	struct slice line;
+	int r;
 
-	if (r < 0)
-		return r;
-	while ((r = reader_next(reader, &ev, err)) == 1) {
+	while ((r = feed->kind->next(feed, &ev, &line, err)) == 1) {
 		note_exec(outline, ev);
 		if (!outline->first_ms)
 			outline->first_ms = ev->wall_ms - ev->guest_ns / CLOCK_NS_PER_MS;
 		outline->last_ms = ev->wall_ms;
 	}
-	if (r == 0 && reader_is_live(reader))
+	if (r == 0 && feed->kind->is_live(feed))
 		outline->last_ms = clock_wall_ms();
-	return r;
+	return r < 0 ? r : feed->kind->rewind(feed, err);
 }
 
 static int set_bounds(struct input *input, const struct source_options *o,
@@ -111,16 +113,16 @@ static int set_bounds(struct input *input, const struct source_options *o,
 	return r;
 }
 
-static int set_filter(const struct cli *cli, const struct source_options *o, const char *id,
-	struct input *input, struct err *err)
+static int set_filter(const struct source_options *o, struct input *input, struct err *err)
 {
+	const char *id = input->id;
 	struct outline outline = {.exec_start = o->exec};
 	int r;
 
 	input->filter = (struct view_filter){.noise = o->noise, .internal = o->internal};
 	if (!o->exec && !o->since && !o->until)
 		return 0;
-	r = read_outline(cli, id, &outline, err);
+	r = read_outline(input->feed, &outline, err);
 	if (r == 0 && o->exec && !outline.exec.len)
 		r = err_set(err, -ENOENT, "sandbox %s has no exec '%s': `cloche log %s` lists them",
 			id, o->exec, id);
@@ -153,8 +155,11 @@ static int open_input(const struct cli *cli, const struct source_options *o, con
 			"follow %s: the host's limit of inotify watches is reached "
 			"(fs.inotify.max_user_watches)",
 			id);
-	r = set_filter(cli, o, id, input, err);
-	return r < 0 ? r : records_open(cli, id, &input->reader, err);
+	if (cli->elsewhere)
+		r = cli->elsewhere->open(cli, id, o->follow, &input->feed, err);
+	else
+		r = record_feed_open(cli, id, &input->feed, err);
+	return r < 0 ? r : set_filter(o, input, err);
 }
 
 int source_open(const struct cli *cli, const struct source_options *o, const struct source_ids *ids,
@@ -162,9 +167,11 @@ int source_open(const struct cli *cli, const struct source_options *o, const str
 {
 	scoped(source) struct source *source = new0(struct source);
 
+	source->cli = cli;
 	source->inputs = new0_n(struct input, ids->n);
 	source->given = SIZE_MAX;
-	source->notify = o->follow ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
+	source->notify =
+		o->follow && !cli->elsewhere ? inotify_init1(IN_CLOEXEC | IN_NONBLOCK) : -1;
 	for (size_t i = 0; i < ids->n; i++) {
 		int r = open_input(cli, o, ids->items[i], source, err);
 
@@ -178,7 +185,7 @@ int source_open(const struct cli *cli, const struct source_options *o, const str
 static int read_on(struct input *input, struct err *err)
 {
 	const struct event *ev;
-	int r = input->next ? 0 : reader_next(input->reader, &ev, err);
+	int r = input->next ? 0 : input->feed->kind->next(input->feed, &ev, &input->line, err);
 
 	if (r == 1)
 		input->next = ev;
@@ -192,7 +199,7 @@ static int fill(struct input *input, struct err *err)
 
 	if (r < 0 || input->next || !input->is_live)
 		return r;
-	input->is_live = reader_is_live(input->reader);
+	input->is_live = input->feed->kind->is_live(input->feed);
 	return input->is_live ? 0 : read_on(input, err);
 }
 
@@ -218,7 +225,7 @@ int source_next(struct source *source, const struct event **ret_ev, struct slice
 	source->given = (size_t)(oldest - source->inputs);
 	oldest->n_given++;
 	*ret_ev = oldest->next;
-	*ret_line = reader_line(oldest->reader);
+	*ret_line = oldest->line;
 	*ret_i = source->given;
 	return 1;
 }
@@ -227,7 +234,7 @@ int source_finish(const struct source *source, struct err *err)
 {
 	for (size_t i = 0; i < source->n; i++) {
 		const struct input *input = &source->inputs[i];
-		unsigned long long n_bad = reader_n_bad(input->reader);
+		unsigned long long n_bad = input->feed->kind->n_bad(input->feed);
 
 		if (n_bad && !input->n_given)
 			return err_set(err, -EBADMSG,
@@ -254,6 +261,10 @@ int source_wait(struct source *source)
 		is_live = is_live || source->inputs[i].is_live;
 	if (!is_live)
 		return 0;
+	if (source->cli->elsewhere) {
+		source->cli->elsewhere->wait(source->cli, WAIT_MS);
+		return 1;
+	}
 	(void)poll(&p, 1, WAIT_MS); /* a signal or the time: look again either way */
 	while (source->notify >= 0 && read(source->notify, events, sizeof(events)) > 0)
 		;

@@ -4,9 +4,9 @@
 #define CLI_SOURCE_H
 
 #include "cli/cli.h"
+#include "cli/feed.h"
 #include "cli/option.h"
 #include "event/event_json.h"
-#include "record/reader.h"
 #include "spec/spec.h"
 #include "util/id.h"
 #include "view/view_filter.h"
@@ -32,6 +32,7 @@ struct source_ids {
 };
 int source_find(const struct cli *cli, const struct source_options *o, char **args, size_t n_args,
 	struct source_ids *ret_ids, struct err *err);
+void source_ids_add(struct source_ids *ids, const char *id);
 void source_ids_done(struct source_ids *ids);
 
 struct source;
@@ -44,7 +45,7 @@ SCOPED_TYPE(source)
 
 /* How many records, and the filter and id of one. */
 const struct view_filter *source_filter(const struct source *source, size_t i);
-const struct reader *source_reader(const struct source *source, size_t i); /* for its blobs */
+struct feed *source_feed(const struct source *source, size_t i); /* for its blobs */
 
 /* The next event, good until the next call: 1. 0: no more for now. None is left out: views put the filter
  * on what they made of all. *ret_line is its line in the journal, *ret_i its record. */

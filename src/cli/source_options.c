@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "cli/elsewhere.h"
 #include "cli/records.h"
 #include "cli/source.h"
 #include "spec/spec_parse.h"
@@ -107,14 +108,14 @@ static bool entry_has_labels(
 	return has;
 }
 
-static void add_id(struct source_ids *ids, const char *id)
+void source_ids_add(struct source_ids *ids, const char *id)
 {
 	ids->items = mem_grow(ids->items, ids->n + 1, ID_SIZE);
 	memcpy(ids->items[ids->n++], id, ID_SIZE);
 }
 
-static int find_by_labels(const struct cli *cli, const struct source_options *o,
-	struct source_ids *ids, struct err *err)
+static int find_here(const struct cli *cli, const struct source_options *o, struct source_ids *ids,
+	struct err *err)
 {
 	struct record_list list;
 	int r = records_list(cli, &list, err);
@@ -123,8 +124,19 @@ static int find_by_labels(const struct cli *cli, const struct source_options *o,
 		return r;
 	for (size_t i = 0; i < list.n; i++)
 		if (entry_has_labels(cli, &list.items[i], &o->labels))
-			add_id(ids, list.items[i].id);
+			source_ids_add(ids, list.items[i].id);
 	records_list_done(&list);
+	return 0;
+}
+
+static int find_by_labels(const struct cli *cli, const struct source_options *o,
+	struct source_ids *ids, struct err *err)
+{
+	int r = cli->elsewhere ? cli->elsewhere->find(cli, &o->labels, ids, err)
+	                       : find_here(cli, o, ids, err);
+
+	if (r < 0)
+		return r;
 	if (ids->n)
 		return 0;
 	return err_set(err, -ENOENT, "no record has the label '%s'%s", o->labels.items[0],
@@ -142,7 +154,7 @@ int source_find(const struct cli *cli, const struct source_options *o, char **ar
 		return find_by_labels(cli, o, ret_ids, err);
 	r = records_resolve(cli, args[0], id, err);
 	if (r == 0)
-		add_id(ret_ids, id);
+		source_ids_add(ret_ids, id);
 	return r;
 }
 

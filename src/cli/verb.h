@@ -29,6 +29,7 @@ struct verb {
 	unsigned min_args, max_args;
 	bool is_command; /* what follows n_before arguments is a command: its options are its own */
 	unsigned n_before; /* exec: 1, the sandbox */
+	bool is_of_server; /* of a control plane alone: run is NULL */
 	/* What the tables cannot say: options that exclude each other. Negative: wrong usage. May be NULL. */
 	int (*check)(void *options, char **args, size_t n_args, struct err *err);
 	/* The exit status, or a negative errno with the reason: printed, and the status is CLI_FAILURE. */

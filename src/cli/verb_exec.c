@@ -55,7 +55,7 @@ static int detach(struct session *session, const struct spec_exec *exec, struct 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	struct exec_options *o = options;
-	struct attach_outcome outcome;
+	struct exec_outcome outcome;
 	struct session session;
 	char id[ID_SIZE];
 	int r = records_resolve(cli, args[0], id, err);
@@ -72,7 +72,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	else
 		r = attach_exec(&session, o->exec, &outcome, err);
 	if (r == 0 && !o->exec->detach) {
-		attach_explain(o->exec, &outcome);
+		exec_outcome_explain(o->exec, &outcome);
 		r = outcome.exit_status;
 	}
 	session_done(&session);

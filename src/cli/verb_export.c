@@ -21,7 +21,9 @@ static int read_blob(void *ctx, struct slice sha256, struct str *out)
 {
 	const struct blobs *blobs = ctx;
 
-	return reader_blob(source_reader(blobs->source, blobs->i), sha256, NETWORK_BODY_MAX, out);
+	struct feed *feed = source_feed(blobs->source, blobs->i);
+
+	return feed->kind->blob(feed, sha256, NETWORK_BODY_MAX, out);
 }
 
 static bool sees_network(const struct event *ev)

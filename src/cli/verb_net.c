@@ -8,12 +8,14 @@ FOLD_ADAPTERS(network_table)
 
 static int read_body(void *ctx, struct slice sha256, struct str *out)
 {
-	return reader_blob(ctx, sha256, NETWORK_BODY_MAX, out);
+	struct feed *feed = ctx;
+
+	return feed->kind->blob(feed, sha256, NETWORK_BODY_MAX, out);
 }
 
-static void open_bodies(void *view, const struct reader *reader)
+static void open_bodies(void *view, struct feed *feed)
 {
-	network_table_read_bodies(view, read_body, (void *)reader); /* only read there */
+	network_table_read_bodies(view, read_body, feed);
 }
 
 static const struct fold fold = {FOLD_ROW, .needs_source = "network", .open = open_bodies};

@@ -69,7 +69,7 @@ static int conclude(const struct cli *cli, const struct run_options *o, const ch
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	struct run_options *o = options;
-	struct attach_outcome outcome = {0};
+	struct exec_outcome outcome = {0};
 	struct session session;
 	char id[ID_SIZE];
 	bool is_refused = false;
@@ -89,7 +89,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0)
 		r = attach_exec(&session, o->exec.exec, &outcome, err);
 	if (r == 0)
-		attach_explain(o->exec.exec, &outcome);
+		exec_outcome_explain(o->exec.exec, &outcome);
 	if (r == 0)
 		r = stop(&session, err);
 	if (r == 0 && is_to_apply(o, outcome.exit_status)) {

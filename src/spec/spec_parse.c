@@ -152,8 +152,18 @@ int spec_parse_count(const char *text, int64_t *ret_count, struct err *err)
 	return 0;
 }
 
-static int add_mount(
-	struct spec *spec, const char *host, const char *guest, const char *mode, struct err *err)
+/* What is another host's is named there as it is written. */
+static int find_host(const char *host, bool is_here, char **ret, struct err *err)
+{
+	if (!is_here && host[0] != '/')
+		return err_set(
+			err, -EINVAL, "'%s' is a folder of the server: want an absolute path", host);
+	*ret = is_here ? realpath(host, NULL) : mem_dup(host);
+	return *ret ? 0 : err_set(err, -errno, "'%s': %m", host);
+}
+
+static int add_mount(struct spec *spec, bool is_here, const char *host, const char *guest,
+	const char *mode, struct err *err)
 {
 	scoped_mem char *real = NULL;
 	scoped_str struct str clean = {0};
@@ -166,15 +176,15 @@ static int add_mount(
 	if (guest[0] != '/')
 		return err_set(err, -EINVAL,
 			"'%s' is the place inside and must be an absolute path", guest);
-	real = realpath(host, NULL);
-	if (!real)
-		return err_set(err, -errno, "'%s': %m", host);
+	r = find_host(host, is_here, &real, err);
+	if (r < 0)
+		return r;
 	path_resolve(slice_of("/"), slice_of(guest), &clean);
 	spec_add_mount(spec, real, clean.p, m, false);
 	return 0;
 }
 
-int spec_parse_mount(const char *text, struct spec *spec, struct err *err)
+int spec_parse_mount(const char *text, bool is_here, struct spec *spec, struct err *err)
 {
 	scoped_mem char *host = mem_dup(text);
 	char *mode = strrchr(host, ':'), *guest = NULL;
@@ -187,7 +197,7 @@ int spec_parse_mount(const char *text, struct spec *spec, struct err *err)
 	if (!guest || guest == host || guest[1] == '\0')
 		return err_set(err, -EINVAL, "mount '%s': want HOST:GUEST:ro, :rw or :cow", text);
 	*guest++ = '\0';
-	r = add_mount(spec, host, guest, mode, err);
+	r = add_mount(spec, is_here, host, guest, mode, err);
 	return r < 0 ? err_wrap(err, r, "mount '%s'", text) : 0;
 }
 

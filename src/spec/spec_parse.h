@@ -14,8 +14,9 @@ int spec_parse_cpus(const char *text, int64_t *ret_milli, struct err *err);
 int spec_parse_duration(const char *text, int64_t *ret_ms, struct err *err);
 int spec_parse_count(
 	const char *text, int64_t *ret_count, struct err *err); /* a whole number from 1 */
-/* HOST:GUEST:ro|rw|cow. HOST may be relative; its links are resolved, so it must exist. Added to spec. */
-int spec_parse_mount(const char *text, struct spec *spec, struct err *err);
+/* HOST:GUEST:ro|rw|cow. HOST may be relative; its links are resolved, so it must exist; unless it is another host's: then
+ * it is absolute and stays as it is. Added to spec. */
+int spec_parse_mount(const char *text, bool is_here, struct spec *spec, struct err *err);
 /* KEY=VALUE with a key; UTF-8. The pair is the caller's. */
 int spec_parse_pair(const char *text, struct spec_pair *ret_pair, struct err *err);
 /* "processes,files,outputs", "all" or "none". */

@@ -138,7 +138,7 @@ static void test_mount(void **state)
 	for (size_t i = 0; i < LEN(cases); i++) {
 		scoped(spec) struct spec *spec = spec_new();
 		struct err err = {0};
-		int r = spec_parse_mount(cases[i].text, spec, &err);
+		int r = spec_parse_mount(cases[i].text, true, spec, &err);
 
 		if (!cases[i].host) {
 			assert_true(r < 0);
