@@ -21,6 +21,7 @@ int api_sandboxes_create(struct call *call, struct err *err);
 int api_sandboxes_list(struct call *call, struct err *err);
 int api_sandboxes_get(struct call *call, struct err *err);
 int api_sandboxes_delete(struct call *call, struct err *err);
+int api_records_delete(struct call *call, struct err *err);
 int api_sandboxes_pause(struct call *call, struct err *err);
 int api_sandboxes_wake(struct call *call, struct err *err);
 int api_sandboxes_stop(struct call *call, struct err *err);
@@ -77,6 +78,7 @@ int api_webhooks_delete(struct call *call, struct err *err);
 int api_webhooks_deliveries(struct call *call, struct err *err);
 int api_webhooks_redeliver(struct call *call, struct err *err);
 
+int api_blob(struct call *call, struct err *err);
 int api_trace_events(struct call *call, struct err *err);
 int api_trace_shape(struct call *call, struct err *err); /* named by the last part of the path */
 int api_trace_clear(struct call *call, struct err *err);

@@ -13,6 +13,7 @@
 #include "server/launcher_ask.h"
 #include "server/network_use.h"
 #include "server/page.h"
+#include "server/retention.h"
 #include "util/clock.h"
 #include "util/mem.h"
 
@@ -310,6 +311,20 @@ static int fork_one(struct call *call, struct err *err)
 int api_sandboxes_fork(struct call *call, struct err *err)
 {
 	return within_quota(call, fork_one, err);
+}
+
+/* What is left of one that has ended. */
+int api_records_delete(struct call *call, struct err *err)
+{
+	char state[16] = "";
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, state, err);
+
+	if (r == 0 && strcmp(state, "ended") != 0)
+		return err_set(err, -EBADFD,
+			"sandbox %s is %s: end it first, by DELETE /v1/sandboxes/%s", id, state,
+			id);
+	return r < 0 ? r : retention_forget(call, id, "removed", err);
 }
 
 /* Ends it; the record and changes that were not taken stay. */

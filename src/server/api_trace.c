@@ -16,6 +16,7 @@
 #include "util/mem.h"
 #include "view/command_list.h"
 #include "view/file_table.h"
+#include "view/network_body.h"
 #include "view/network_table.h"
 #include "view/process_tree.h"
 #include "view/timeline.h"
@@ -232,6 +233,33 @@ int api_trace_events(struct call *call, struct err *err)
 	if (r == 0)
 		page_end(&page);
 	return r;
+}
+
+/* ---- what lies beside the events ---- */
+
+int api_blob(struct call *call, struct err *err)
+{
+	scoped(reader) struct reader *reader = NULL;
+	scoped_mem char *dir = NULL;
+	const char *id = NULL;
+	int r = api_sandbox_id(call, &id, NULL, err);
+
+	if (r < 0)
+		return r;
+	dir = mem_printf("%s/records/%s", call->server->state_dir, id);
+	r = reader_open(dir, &reader, err);
+	if (r < 0)
+		return r;
+	r = reader_blob(reader, slice_of(call->params[1]), NETWORK_BODY_MAX, &call->out);
+	if (r == -ENOENT || r == -EINVAL)
+		return err_set(err, -ENOENT, "the record of %s has no blob '%s' (any more)", id,
+			call->params[1]);
+	if (r == -EBADMSG)
+		return err_set(err, -EBADFD, "what is kept of blob '%s' is not what it was",
+			call->params[1]);
+	call->status = 200; /* it may be empty */
+	call->type = "application/octet-stream";
+	return r < 0 ? err_set(err, r, "read blob '%s': %m", call->params[1]) : 0;
 }
 
 /* ---- a new start ---- */

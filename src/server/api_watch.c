@@ -30,19 +30,21 @@ static int read_last_id(const struct call *call, struct watch_stream_ask *ask, s
 	return 0;
 }
 
-static int read_events(const struct call *call, bool *ret, struct err *err)
+static int read_flag(const struct call *call, const char *name, bool *ret, struct err *err)
 {
-	const char *text = call_query(call, "events");
+	const char *text = call_query(call, name);
 
-	*ret = text && strcmp(text, "true") == 0;
-	if (text && !*ret && strcmp(text, "false") != 0)
-		return err_set(err, -EINVAL, "parameter 'events': want true or false");
+	if (!text)
+		return 0;
+	*ret = strcmp(text, "true") == 0;
+	if (!*ret && strcmp(text, "false") != 0)
+		return err_set(err, -EINVAL, "parameter '%s': want true or false", name);
 	return 0;
 }
 
 int api_watch(struct call *call, struct err *err)
 {
-	static const char *const names[] = {"events", NULL};
+	static const char *const names[] = {"events", "follow", NULL};
 	struct watch_stream_ask *ask = new0(struct watch_stream_ask);
 	scoped_mem char *dir = NULL;
 	const char *id = NULL;
@@ -51,7 +53,10 @@ int api_watch(struct call *call, struct err *err)
 	if (r == 0)
 		r = call_check_query(call, names, err);
 	if (r == 0)
-		r = read_events(call, &ask->has_events, err);
+		r = read_flag(call, "events", &ask->has_events, err);
+	ask->follows = true;
+	if (r == 0)
+		r = read_flag(call, "follow", &ask->follows, err);
 	if (r == 0)
 		r = read_last_id(call, ask, err);
 	if (r == 0) {

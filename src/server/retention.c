@@ -48,33 +48,37 @@ static int take_old(const struct store_sandbox *sandbox, void *arg)
 
 /* By the verb that a person would use, so that the ledger says what became of it. 0 also where it is gone already: another
  * replica was first, or this one was killed behind it. */
-static int remove_record(struct call *as, const struct old *old, struct err *err)
+static int remove_record(struct call *as, const char *id, struct err *err)
 {
 	static const char *const options[] = {"--record", "--changes", NULL};
 	int r = launcher_ask_verb(as,
 		&(struct launcher_verb){
-			.verb = "rm", .sandbox = old->id, .options = options, .stdout_fd = -1},
+			.verb = "rm", .sandbox = id, .options = options, .stdout_fd = -1},
 		NULL, err);
 
 	return r == -ENOENT ? 0 : r > 0 ? err_set(err, -EIO, "it could not be removed") : r;
 }
 
+int retention_forget(struct call *as, const char *id, const char *reason, struct err *err)
+{
+	int r = remove_record(as, id, err);
+
+	if (r < 0)
+		return r;
+	indexer_drop(as->server->indexer, id);
+	r = store_sandbox_forget(
+		as->server->store, as->caller.account, id, reason, clock_wall_ms(), err);
+	if (r == -ENOENT)
+		return 0; /* another replica's, which says so in the audit log */
+	return r < 0 ? r : launcher_ask_audit(as, "record.removed", id, id, reason, err);
+}
+
 static int forget(struct server *server, const struct old *old, struct err *err)
 {
 	struct call as = {.server = server, .caller = {.actor = "retention"}};
-	int r;
 
 	memcpy(as.caller.account, old->account, sizeof(as.caller.account));
-	r = remove_record(&as, old, err);
-	if (r < 0)
-		return r;
-	indexer_drop(server->indexer, old->id);
-	r = store_sandbox_forget(
-		server->store, old->account, old->id, "aged out", clock_wall_ms(), err);
-	if (r == -ENOENT)
-		return 0; /* another replica's, which says so in the audit log */
-	return r < 0 ? r
-	             : launcher_ask_audit(&as, "record.removed", old->id, old->id, "aged out", err);
+	return retention_forget(&as, old->id, "aged out", err);
 }
 
 static void forget_records(struct retention *retention, int64_t now_ms)

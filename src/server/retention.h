@@ -4,7 +4,7 @@
 #ifndef SERVER_RETENTION_H
 #define SERVER_RETENTION_H
 
-#include "server/server.h"
+#include "server/call.h"
 #include "util/err.h"
 #include "util/scoped.h"
 
@@ -13,5 +13,9 @@ struct retention *retention_new(struct server *server);
 void retention_stop(struct retention *retention);
 void retention_free(struct retention *retention);
 SCOPED_TYPE(retention)
+
+/* Removes a record with all that is known of it, for who calls: the ledger and the store keep a tombstone, the audit log has a
+ * line. 0 also where another replica did. For a worker. */
+int retention_forget(struct call *as, const char *id, const char *reason, struct err *err);
 
 #endif

@@ -20,6 +20,7 @@ const struct route route_table[] = {
 	{"GET", "/v1/sandboxes", RIGHT_READ, api_sandboxes_list, .has_query = true},
 	{"GET", SB, RIGHT_READ, api_sandboxes_get},
 	{"DELETE", SB, RIGHT_WORK, api_sandboxes_delete, .is_slow = true},
+	{"DELETE", "/v1/records/{id}", RIGHT_ADMIN, api_records_delete, .is_slow = true},
 	{"POST", SB "/pause", RIGHT_WORK, api_sandboxes_pause},
 	{"POST", SB "/wake", RIGHT_WORK, api_sandboxes_wake},
 	{"POST", SB "/stop", RIGHT_WORK, api_sandboxes_stop, .is_slow = true},
@@ -69,6 +70,7 @@ const struct route route_table[] = {
 	{"GET", SB "/log", RIGHT_READ, api_log_sandbox, .has_query = true},
 	{"GET", "/v1/log", RIGHT_READ, api_log_account, .has_query = true},
 	{"GET", SB "/watch", RIGHT_READ, api_watch, .has_query = true},
+	{"GET", SB "/blobs/{sha256}", RIGHT_READ, api_blob, .is_slow = true},
 	{"GET", SB "/lifecycle", RIGHT_READ, api_lifecycle, .has_query = true},
 	{"GET", SB "/metrics", RIGHT_READ, api_metrics, .has_query = true},
 

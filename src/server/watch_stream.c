@@ -219,7 +219,7 @@ static void read_on(struct watcher *w)
 	if (w->is_stalled)
 		return;
 	r = watch_cursor_read(w->ask->cursor, &w->ask->from, TURN, &out);
-	is_over = r < 0 || (r == 0 && watch_cursor_has_ended(w->ask->cursor));
+	is_over = r < 0 || (r == 0 && (!w->ask->follows || watch_cursor_has_ended(w->ask->cursor)));
 	if (is_over)
 		say_last(&out, r);
 	exchange_write(exchange, str_slice(&out));

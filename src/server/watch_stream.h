@@ -4,7 +4,7 @@
  *
  *   event: row    an exec-log row;           id: r<its place in the log, from 1>
  *   event: trace  any event, with events=true (rows, too); all ids are then s<seq>
- *   event: end    the record has ended; so has the stream
+ *   event: end    the record has ended; so has the stream. Without follow, what there is of it has ended
  *
  * All on the loop. */
 #ifndef SERVER_WATCH_STREAM_H
@@ -17,7 +17,7 @@
 struct watch_stream_ask {
 	struct watch_cursor *cursor;
 	char sandbox[ID_SIZE];
-	bool has_events;
+	bool has_events, follows;
 	struct watch_from from; /* what the client has already */
 };
 
