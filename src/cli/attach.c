@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/ask_terminal.h"
+#include "cli/exec_signals.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
 #include "util/log.h"
@@ -219,19 +220,6 @@ static int relay(struct attach *attach, struct err *err)
 	return 0;
 }
 
-static int open_signals(sigset_t *ret_before)
-{
-	static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-		sigaddset(&set, wanted[i]);
-	sigprocmask(SIG_BLOCK, &set, ret_before);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static void make_raw(struct attach *attach)
 {
 	struct termios raw;
@@ -272,7 +260,7 @@ int attach_exec(struct session *session, const struct spec_exec *exec,
 	*ret_outcome = (struct exec_outcome){0};
 	attach.asks = ask_terminal_new(&(struct ask_terminal_config){
 		.actor = exec->actor, .send = send_answer, .ctx = &attach});
-	attach.signals = open_signals(&before);
+	attach.signals = exec_signals_open(&before);
 	make_raw(&attach);
 	r = ask_exec(session, exec);
 	if (r < 0)

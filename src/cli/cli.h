@@ -32,7 +32,7 @@ struct cli {
 	/* The control plane that is asked instead of this host, and how; borrowed. NULL: this host. */
 	const char *server, *key, *key_file, *server_ca;
 	const struct elsewhere *elsewhere; /* NULL: records are those of state_dir */
-	char *state_dir;     /* absolute */
+	char *state_dir;                   /* absolute */
 	const char *run_dir;
 	bool json, jsonl, quiet, verbose, help, version;
 	enum cli_color color;

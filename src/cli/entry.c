@@ -161,10 +161,14 @@ static int refuse_verb(const char *name, const char *next)
 	return CLI_USAGE;
 }
 
-static int start_verb(const struct entry *entry, struct cli *cli, const char *name, char **args,
-	size_t n_args)
+static int start_verb(
+	const struct entry *entry, struct cli *cli, const char *name, char **args, size_t n_args)
 {
-	struct call c = {.entry = entry, .cli = cli, .verb = verb_find(name), .args = args, .n_args = n_args};
+	struct call c = {.entry = entry,
+		.cli = cli,
+		.verb = verb_find(name),
+		.args = args,
+		.n_args = n_args};
 	scoped_mem void *options = NULL;
 	int status;
 

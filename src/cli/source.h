@@ -3,6 +3,8 @@
 #ifndef CLI_SOURCE_H
 #define CLI_SOURCE_H
 
+#include <jansson.h>
+
 #include "cli/cli.h"
 #include "cli/feed.h"
 #include "cli/option.h"
@@ -24,6 +26,9 @@ int source_options_add_label(void *base, const char *value, struct err *err); /*
 void source_options_done(void *options);
 /* Usage: one id or labels, bounds that can be read. */
 int source_options_check(void *options, char **args, size_t n_args, struct err *err);
+
+/* Whether an object of labels has all of these (K=V). */
+bool source_has_labels(const json_t *have, const struct spec_words *labels);
 
 /* The sandboxes meant by args or by labels: at least one. Freed by the caller. */
 struct source_ids {

@@ -76,10 +76,8 @@ int source_options_check(void *options, char **args, size_t n_args, struct err *
 	return r < 0 ? r : check_bound("until", o->until, err);
 }
 
-static bool has_labels(const json_t *meta, const struct spec_words *labels)
+bool source_has_labels(const json_t *have, const struct spec_words *labels)
 {
-	const json_t *have = json_object_get(json_object_get(meta, "spec"), "labels");
-
 	for (size_t i = 0; i < labels->n; i++) {
 		const char *eq = strchr(labels->items[i], '=');
 		scoped_mem char *key = mem_copy(labels->items[i], (size_t)(eq - labels->items[i]));
@@ -103,7 +101,7 @@ static bool entry_has_labels(
 		return false;
 	text = reader_meta(reader);
 	meta = json_loadb(text.p ? text.p : "", text.len, 0, NULL);
-	has = has_labels(meta, labels);
+	has = source_has_labels(json_object_get(json_object_get(meta, "spec"), "labels"), labels);
 	json_decref(meta);
 	return has;
 }

@@ -12,6 +12,7 @@
 #include "cli/layers.h"
 #include "cli/secret_values.h"
 #include "cli/session.h"
+#include "cli/spec_asked.h"
 #include "cli/verb.h"
 #include "launcher/mend.h"
 #include "manifest/apply_tidy.h"
@@ -31,46 +32,14 @@ static void done(void *options)
 	create_options_done(options);
 }
 
-static json_t *as_json(const struct spec *spec)
-{
-	scoped_str struct str text = {0};
-
-	spec_write(&text, spec);
-	return json_loadb(text.p, text.len, 0, NULL);
-}
-
-/* Members of asked that no option left as they are without any; of objects, likewise. */
-static void keep_what_differs(json_t *asked, const json_t *usual)
-{
-	const char *key;
-	json_t *value;
-	void *next;
-
-	json_object_foreach_safe(asked, next, key, value)
-	{
-		const json_t *other = json_object_get(usual, key);
-
-		if (json_equal(value, other))
-			(void)json_object_del(asked, key);
-		else if (strcmp(key, "network") == 0)
-			keep_what_differs(value, other);
-	}
-}
-
 /* What the options name wins over what the source was asked to be. */
 static int merge(const struct create_options *o, struct spec *spec, struct err *err)
 {
-	scoped(spec) struct spec *usual = spec_new();
-	json_t *asked = as_json(o->spec), *other = as_json(usual);
-	scoped_mem char *text = NULL;
-	int r;
+	json_t *asked = spec_asked(o->spec);
+	scoped_mem char *text = json_dumps(asked, JSON_COMPACT);
 
-	keep_what_differs(asked, other);
-	text = json_dumps(asked, JSON_COMPACT);
 	json_decref(asked);
-	json_decref(other);
-	r = text ? spec_apply(spec, slice_of(text), err) : -ENOMEM;
-	return r;
+	return text ? spec_apply(spec, slice_of(text), err) : -ENOMEM;
 }
 
 /* What one sandbox alone can have. */

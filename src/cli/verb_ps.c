@@ -3,30 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cli/ps_list.h"
 #include "cli/sandbox_state.h"
-#include "cli/table.h"
 #include "cli/verb.h"
+#include "cli/verb_options.h"
 #include "spec/spec.h"
 #include "spec/spec_parse.h"
 #include "util/clock.h"
 #include "util/jsonw.h"
-#include "util/log.h"
-#include "util/mem.h"
-#include "view/view_filter.h"
-
-struct ps_options {
-	bool all;
-	struct spec_words labels; /* K=V */
-	const char *since;
-};
 
 struct listing {
-	const struct cli *cli;
 	const struct ps_options *o;
 	int64_t since_ms;
-	struct table table;
-	struct str out; /* JSON or ids */
-	size_t n;
+	struct ps_list list;
 };
 
 static int add_label(void *base, const char *value, struct err *err)
@@ -41,29 +30,6 @@ static int add_label(void *base, const char *value, struct err *err)
 	free(pair.value);
 	spec_words_add(&o->labels, value);
 	return 0;
-}
-
-static int parse_since(const char *text, int64_t *ret_ms, struct err *err)
-{
-	int64_t now = clock_wall_ms();
-	struct view_bound bound;
-	int r = view_filter_parse_bound(text, now, now, &bound, err);
-
-	if (r == 0 && bound.kind != VIEW_BOUND_WALL)
-		r = err_set(err, -EINVAL, "'%s': want a clock time or a duration such as 2h", text);
-	if (r < 0)
-		return err_wrap(err, r, "option '--since'");
-	*ret_ms = bound.value;
-	return 0;
-}
-
-static bool has_label(const struct sandbox_state *s, const char *pair)
-{
-	const char *eq = strchr(pair, '=');
-	scoped_mem char *key = mem_copy(pair, (size_t)(eq - pair));
-	const char *value = json_string_value(json_object_get(sandbox_state_labels(s), key));
-
-	return value && strcmp(value, eq + 1) == 0;
 }
 
 static int64_t created_ms(const struct sandbox_state *s)
@@ -88,10 +54,7 @@ static bool is_wanted(const struct listing *l, const struct sandbox_state *s)
 		return false;
 	if (l->o->since && created_ms(s) < l->since_ms)
 		return false;
-	for (size_t i = 0; i < l->o->labels.n; i++)
-		if (!has_label(s, l->o->labels.items[i]))
-			return false;
-	return true;
+	return source_has_labels(sandbox_state_labels(s), &l->o->labels);
 }
 
 static void add_json(struct str *out, const struct sandbox_state *s)
@@ -116,53 +79,32 @@ static void add_json(struct str *out, const struct sandbox_state *s)
 	free(labels);
 }
 
-static void add_escaped(struct str *cell, const char *text)
-{
-	log_add_escaped(cell, slice_of(text ? text : ""));
-}
-
-static void add_row(struct listing *l, const struct sandbox_state *s)
-{
-	struct str *cells = table_row(&l->table);
-	int64_t age_ms = clock_wall_ms() - created_ms(s);
-
-	str_puts(&cells[0], s->entry.id);
-	str_puts(&cells[1], s->state);
-	if (created_ms(s) && age_ms >= 1000)
-		clock_add_duration(&cells[2], age_ms - age_ms % 1000);
-	else
-		str_puts(&cells[2], created_ms(s) ? "0s" : "?");
-	add_escaped(&cells[3], sandbox_state_spec(s, "name"));
-	add_escaped(&cells[4], sandbox_state_spec(s, "task"));
-}
-
 static void add_sandbox(struct listing *l, const struct sandbox_state *s)
 {
-	if (l->cli->json || l->cli->jsonl) {
-		if (l->cli->json && l->n)
-			str_puts(&l->out, ",\n");
-		add_json(&l->out, s);
-		if (l->cli->jsonl)
-			str_putc(&l->out, '\n');
-	} else if (l->cli->quiet) {
-		str_printf(&l->out, "%s\n", s->entry.id);
-	} else {
-		add_row(l, s);
-	}
-	l->n++;
+	scoped_str struct str json = {0};
+	bool is_json = l->list.cli->json || l->list.cli->jsonl;
+
+	if (is_json)
+		add_json(&json, s);
+	ps_list_add(&l->list, &(struct ps_row){.id = s->entry.id,
+				      .state = s->state,
+				      .created_ms = created_ms(s),
+				      .name = sandbox_state_spec(s, "name"),
+				      .task = sandbox_state_spec(s, "task"),
+				      .json = str_slice(&json)});
 }
 
 static int list_all(struct listing *l, struct err *err)
 {
 	struct record_list list;
-	int r = records_list(l->cli, &list, err);
+	int r = records_list(l->list.cli, &list, err);
 
 	for (size_t i = list.n; r == 0 && i-- > 0;) {
 		struct sandbox_state s;
 
 		/* One that is gone meanwhile, or not ours, is not in the list. */
-		if (!records_may_read(l->cli, &list.items[i]) ||
-			sandbox_state_read(l->cli, &list.items[i], &s, NULL) < 0)
+		if (!records_may_read(l->list.cli, &list.items[i]) ||
+			sandbox_state_read(l->list.cli, &list.items[i], &s, NULL) < 0)
 			continue;
 		if (is_wanted(l, &s))
 			add_sandbox(l, &s);
@@ -172,36 +114,18 @@ static int list_all(struct listing *l, struct err *err)
 	return r;
 }
 
-static int print(struct listing *l, struct err *err)
-{
-	scoped_str struct str text = {0};
-	struct view_style style = cli_style(l->cli);
-
-	if (l->cli->json) {
-		str_printf(&text, "[%s]\n", l->out.p ? l->out.p : "");
-		return cli_print(&text, err);
-	}
-	if (l->cli->jsonl || l->cli->quiet)
-		return cli_print(&l->out, err);
-	table_add_text(&l->table, &style, &text);
-	return cli_print(&text, err);
-}
-
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	static const char *const headings[] = {"ID", "STATE", "AGE", "NAME", "TASK"};
-	struct listing l = {
-		.cli = cli, .o = options, .table = {.headings = headings, .n_columns = 5}};
+	struct listing l = {.o = options, .list = {.cli = cli}};
 	int r = 0;
 
 	if (l.o->since)
-		r = parse_since(l.o->since, &l.since_ms, err);
+		r = ps_list_parse_since(l.o->since, &l.since_ms, err);
 	if (r == 0)
 		r = list_all(&l, err);
 	if (r == 0)
-		r = print(&l, err);
-	table_done(&l.table);
-	str_done(&l.out);
+		r = ps_list_print(&l.list, err);
+	ps_list_done(&l.list);
 	return r;
 }
 
@@ -210,7 +134,7 @@ static int check(void *options, char **args, size_t n_args, struct err *err)
 	const struct ps_options *o = options;
 	int64_t ms;
 
-	return o->since ? parse_since(o->since, &ms, err) : 0;
+	return o->since ? ps_list_parse_since(o->since, &ms, err) : 0;
 }
 
 static void done(void *options)

@@ -11,6 +11,7 @@
 #include "cli/pending.h"
 #include "cli/records.h"
 #include "cli/verb.h"
+#include "cli/verb_options.h"
 #include "control/client.h"
 #include "control/rest.h"
 #include "launcher/launch.h"
@@ -22,10 +23,6 @@
 #include "util/mem.h"
 
 #define END_TRIES 16 /* each waits for whoever has it, two seconds at most */
-
-struct rm_options {
-	bool record, changes, bodies;
-};
 
 /* What there is of a sandbox. */
 struct kept {

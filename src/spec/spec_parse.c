@@ -156,8 +156,8 @@ int spec_parse_count(const char *text, int64_t *ret_count, struct err *err)
 static int find_host(const char *host, bool is_here, char **ret, struct err *err)
 {
 	if (!is_here && host[0] != '/')
-		return err_set(
-			err, -EINVAL, "'%s' is a folder of the server: want an absolute path", host);
+		return err_set(err, -EINVAL,
+			"'%s' is a folder of the server: want an absolute path", host);
 	*ret = is_here ? realpath(host, NULL) : mem_dup(host);
 	return *ret ? 0 : err_set(err, -errno, "'%s': %m", host);
 }
