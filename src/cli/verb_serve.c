@@ -23,7 +23,7 @@
 
 struct serve_options {
 	struct spec_words listen;
-	const char *socket, *database, *tls_cert, *tls_key, *config, *user, *log;
+	const char *socket, *previews, *database, *tls_cert, *tls_key, *config, *user, *log;
 	bool log_requests;
 };
 
@@ -32,6 +32,8 @@ static const struct option table[] = {
 		OPTION_WORDS, offsetof(struct serve_options, listen)},
 	{"socket", 0, "PATH", "the Unix socket (cloche.sock in CLOCHE_RUN)", OPTION_TEXT,
 		offsetof(struct serve_options, socket)},
+	{"previews", 0, "ADDRESS:PORT", "where previews are shown (nowhere)", OPTION_TEXT,
+		offsetof(struct serve_options, previews)},
 	{"database", 0, "PLACE", "sqlite:PATH or postgres://... (a file in the state)", OPTION_TEXT,
 		offsetof(struct serve_options, database)},
 	{"tls-cert", 0, "FILE", "certificate and its chain, PEM", OPTION_TEXT,
@@ -98,6 +100,7 @@ static void add_sockets(json_t *settings, const struct serve_options *o, const s
 	json_object_set_new(settings, "listen", listen);
 	json_object_set_new(settings, "passed", names);
 	set_text(settings, "socket", o->socket ? o->socket : passed->n ? NULL : socket);
+	set_text(settings, "previews", o->previews);
 }
 
 static int fill(json_t *settings, const struct serve_options *o, const struct cli *cli,

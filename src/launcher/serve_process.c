@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #define USER_DEFAULT "cloche-serve"
 #define UID_DEFAULT  64736 /* where no such user was made; outside of what systems give away */
 #define PEM_MAX      (256u << 10)
+#define STOP_MS      20 /* from look to look, whether it has ended */
 
 /* Descriptors of the started process: see server/main.c. What comes over OFFICE_AT: server/launcher_told.c. */
 #define SETTINGS_AT 3
@@ -89,12 +91,12 @@ static int open_sockets(struct serve_process *serve, const struct office *office
 {
 	const json_t *listen = json_object_get(settings, "listen");
 	const json_t *passed = json_object_get(settings, "passed");
-	const char *path = text_of(settings, "socket");
+	const char *path = text_of(settings, "socket"), *previews = text_of(settings, "previews");
 	int r;
 
-	if (json_array_size(listen) + json_array_size(passed) + 2 > SERVE_PROCESS_SOCKETS)
+	if (json_array_size(listen) + json_array_size(passed) + 3 > SERVE_PROCESS_SOCKETS)
 		return err_set(
-			err, -E2BIG, "at most %d places to listen on", SERVE_PROCESS_SOCKETS - 2);
+			err, -E2BIG, "at most %d places to listen on", SERVE_PROCESS_SOCKETS - 3);
 	r = take_passed(serve, passed, err);
 	for (size_t i = 0; r == 0 && i < json_array_size(listen); i++) {
 		const char *place = json_string_value(json_array_get(listen, i));
@@ -106,6 +108,8 @@ static int open_sockets(struct serve_process *serve, const struct office *office
 	if (r == 0)
 		r = add_socket(serve, plane_socket_listen(office->state_dir, serve->inside, err),
 			"inside");
+	if (r == 0 && previews)
+		r = add_socket(serve, listeners_open_tcp(previews, err), "previews");
 	return r;
 }
 
@@ -313,12 +317,23 @@ void serve_process_answer(struct serve_process *serve, const struct office *offi
 	}
 }
 
+static bool has_ended(const struct serve_process *serve)
+{
+	pid_t pid = waitpid(serve->pid, NULL, WNOHANG);
+
+	return pid == serve->pid || (pid < 0 && errno != EINTR);
+}
+
 void serve_process_stop(struct serve_process *serve, const struct office *office)
 {
-	if (serve->pid > 0) {
+	if (serve->pid > 0)
 		(void)kill(serve->pid, SIGTERM);
-		while (waitpid(serve->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	/* What it has under way it still asks for, and would wait for. */
+	while (serve->pid > 0 && !has_ended(serve)) {
+		struct pollfd p = {.fd = serve->office_fd, .events = POLLIN};
+
+		if (poll(&p, 1, STOP_MS) > 0)
+			serve_process_answer(serve, office);
 	}
 	for (size_t i = 0; i < serve->n_sockets; i++)
 		close(serve->sockets[i]);

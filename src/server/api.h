@@ -78,6 +78,13 @@ int api_webhooks_delete(struct call *call, struct err *err);
 int api_webhooks_deliveries(struct call *call, struct err *err);
 int api_webhooks_redeliver(struct call *call, struct err *err);
 
+int api_previews_create(struct call *call, struct err *err);
+int api_previews_list(struct call *call, struct err *err);
+int api_previews_get(struct call *call, struct err *err);
+int api_previews_delete(struct call *call, struct err *err);
+int api_previews_visibility(struct call *call, struct err *err);
+int api_previews_token(struct call *call, struct err *err);
+
 int api_blob(struct call *call, struct err *err);
 int api_trace_events(struct call *call, struct err *err);
 int api_trace_shape(struct call *call, struct err *err); /* named by the last part of the path */

@@ -13,6 +13,7 @@
 #include "server/launcher_ask.h"
 #include "server/network_use.h"
 #include "server/page.h"
+#include "server/previews.h"
 #include "server/retention.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -85,6 +86,15 @@ static int answer_with(struct call *call, const char *id, struct err *err)
 		r = store_sandbox_get(
 			call->server->store, call->caller.account, id, write_one, &call->out, err);
 	return r < 0 ? r : 0;
+}
+
+/* The same, where its state has changed. */
+static int answer_changed(struct call *call, const char *id, struct err *err)
+{
+	int r = answer_with(call, id, err);
+
+	previews_changed(call->server->previews);
+	return r;
 }
 
 int api_sandboxes_get(struct call *call, struct err *err)
@@ -220,7 +230,7 @@ static int live(struct call *call, const char *request, struct err *err)
 
 	if (r == 0)
 		r = ask(call, id, request, err);
-	return r < 0 ? r : answer_with(call, id, err);
+	return r < 0 ? r : answer_changed(call, id, err);
 }
 
 int api_sandboxes_pause(struct call *call, struct err *err)
@@ -253,7 +263,7 @@ static int by_launcher(struct call *call, const char *verb, const json_t *hidden
 			&(struct launcher_verb){
 				.verb = verb, .sandbox = id, .hidden = hidden, .stdout_fd = -1},
 			NULL, err);
-	return r < 0 ? r : answer_with(call, id, err);
+	return r < 0 ? r : answer_changed(call, id, err);
 }
 
 static int find_resting(struct call *call, const char **ret_id, struct err *err)

@@ -12,10 +12,10 @@
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/http_internal.h"
+#include "server/http_side.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 
@@ -82,28 +82,11 @@ static bool has_output(const struct http_conn *conn)
 	return evbuffer_get_length(output(conn)) > 0;
 }
 
-/* For manners: who does not hear it sees the socket's end. Whoever is cut off hears nothing, and so knows that it was. */
-static void say_end(struct http_conn *conn)
-{
-	SSL *tls = bufferevent_openssl_get_ssl(conn->bev);
-
-	if (!tls)
-		return;
-	(void)SSL_shutdown(tls);
-	ERR_clear_error();
-}
-
 /* Our side is closed; the client's is read until it closes, too. */
 static void linger(struct http_conn *conn)
 {
-	struct evbuffer *in = bufferevent_get_input(conn->bev);
-
 	conn->state = HTTP_LINGERING;
-	say_end(conn);
-	(void)shutdown(
-		bufferevent_getfd(conn->bev), SHUT_WR); /* gone already: its end is read next */
-	evbuffer_drain(in, evbuffer_get_length(in));
-	bufferevent_enable(conn->bev, EV_READ);
+	http_side_shut(conn->bev);
 	http_conn_set_deadline(conn, LINGER_S);
 }
 
@@ -123,7 +106,7 @@ static void close_now(struct http_conn *conn)
 		linger(conn);
 		return;
 	}
-	say_end(conn);
+	http_side_say_end(conn->bev);
 	http_conn_drop(conn);
 }
 
@@ -247,14 +230,6 @@ size_t http_conn_count(const struct http_conns *conns)
 	return conns->n;
 }
 
-static struct bufferevent *wrap(struct event_base *base, int fd, SSL_CTX *tls)
-{
-	if (!tls)
-		return bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
-	return bufferevent_openssl_socket_new(
-		base, fd, SSL_new(tls), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
-}
-
 /* Others than the sandbox's own are to find room as well. */
 static bool has_room(const struct http_conns *conns, const struct http_peer *peer)
 {
@@ -266,9 +241,11 @@ static bool has_room(const struct http_conns *conns, const struct http_peer *pee
 	return conns->n < CONNS_MAX && n < INSIDE_MAX;
 }
 
-void http_conn_add(struct http_conns *conns, int fd, SSL_CTX *tls, const struct http_peer *peer)
+void http_conn_add(void *ctx, int fd, SSL_CTX *tls, const struct http_peer *peer)
 {
-	struct bufferevent *bev = has_room(conns, peer) ? wrap(conns->base, fd, tls) : NULL;
+	struct http_conns *conns = ctx;
+	struct bufferevent *bev =
+		has_room(conns, peer) ? http_side_open(conns->base, fd, tls) : NULL;
 	struct http_conn *conn;
 
 	if (!bev) {

@@ -51,7 +51,7 @@ struct http_conns *http_conn_new(struct event_base *base, const struct http_hand
 void http_conn_free(
 	struct http_conns *conns); /* closes all; their exchanges have no client any more */
 size_t http_conn_count(const struct http_conns *conns);
-/* Takes over an accepted socket. peer->is_tls is filled in here. */
-void http_conn_add(struct http_conns *conns, int fd, SSL_CTX *tls, const struct http_peer *peer);
+/* Takes over an accepted socket; for listener_new(), conns is a struct http_conns. peer->is_tls is filled in here. */
+void http_conn_add(void *conns, int fd, SSL_CTX *tls, const struct http_peer *peer);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "server/http_internal.h"
+#include "server/http_side.h"
 #include "server/http_status.h"
 #include "util/clock.h"
 #include "util/mem.h"
@@ -222,36 +223,25 @@ static void follow_plan(struct http_conn *conn)
 static bool read_head(struct http_conn *conn)
 {
 	struct evbuffer *in = bufferevent_get_input(conn->bev);
-	size_t len = evbuffer_get_length(in);
 	struct http1_fault fault = {400, "the request cannot be read"};
+	scoped_str struct str bytes = {0};
 	struct exchange *exchange;
-	struct slice bytes;
-	long n;
+	int r;
 
-	if (len > HTTP1_MAX_HEAD)
-		len = HTTP1_MAX_HEAD;
-	if (len == 0)
+	if (evbuffer_get_length(in) == 0)
 		return false;
 	if (conn->state == HTTP_IDLE) {
 		conn->state = HTTP_HEAD;
 		http_conn_set_deadline(conn, HTTP_HEAD_S);
 	}
-	bytes = (struct slice){.p = (const char *)evbuffer_pullup(in, (ev_ssize_t)len), .len = len};
-	n = http1_find_end(bytes, &conn->scanned, &fault);
-	if (n == 0 && len == HTTP1_MAX_HEAD) {
-		fault = (struct http1_fault){431, "the head of the request is too long"};
-		n = -1;
-	}
-	if (n <= 0) {
-		if (n < 0)
-			refuse_fault(conn, &fault);
+	r = http_side_take_head(in, &conn->scanned, &bytes, &fault);
+	if (r < 0)
+		refuse_fault(conn, &fault);
+	if (r <= 0)
 		return false;
-	}
 	begin_exchange(conn);
 	exchange = conn->exchange;
-	str_add(&exchange->head_bytes, bytes.p, (size_t)n);
-	evbuffer_drain(in, (size_t)n);
-	conn->scanned = 0;
+	str_add(&exchange->head_bytes, bytes.p, bytes.len);
 	if (http1_read_request(str_slice(&exchange->head_bytes), &exchange->head, &fault) < 0) {
 		refuse_fault(conn, &fault);
 		return false;

@@ -13,6 +13,7 @@ static const struct {
 	{201, "Created"},
 	{202, "Accepted"},
 	{204, "No Content"},
+	{303, "See Other"},
 	{400, "Bad Request"},
 	{401, "Unauthorized"},
 	{403, "Forbidden"},

@@ -16,6 +16,7 @@
 #include "event/event_json.h"
 #include "record/lines.h"
 #include "server/keep.h"
+#include "server/preview_look.h"
 #include "server/webhooks.h"
 #include "server/workers.h"
 #include "util/clock.h"
@@ -415,6 +416,8 @@ static int put_sandbox(struct entry *entry, const char *state, struct err *err)
 
 	if (r < 0)
 		return r;
+	if (entry->is_changed && strcmp(state, "ended") == 0)
+		preview_look_sandbox_ended(entry->indexer->server, entry->account, entry->id);
 	entry->is_forgotten |= entry->is_changed && r == 0;
 	entry->is_changed = entry->is_changed && strcmp(state, entry->state) != 0;
 	entry->is_known = true;

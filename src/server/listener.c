@@ -16,7 +16,8 @@
 #define AT_ONCE 64 /* accepted in one turn of the loop */
 
 struct listener {
-	struct http_conns *conns;
+	listener_accept accept;
+	void *ctx;
 	int fd;
 	enum listener_kind kind;
 	const struct listener_tls *tls;
@@ -122,7 +123,7 @@ static bool take_one(struct listener *l)
 	if (namers[l->kind](fd, &from, &peer) < 0)
 		close(fd);
 	else
-		http_conn_add(l->conns, fd, l->tls ? l->tls->context : NULL, &peer);
+		l->accept(l->ctx, fd, l->tls ? l->tls->context : NULL, &peer);
 	return true;
 }
 
@@ -132,12 +133,12 @@ static void on_connection(evutil_socket_t fd, short what, void *ctx)
 		;
 }
 
-struct listener *listener_new(struct event_base *base, struct http_conns *conns, int fd,
+struct listener *listener_new(struct event_base *base, listener_accept accept, void *ctx, int fd,
 	enum listener_kind kind, const struct listener_tls *tls)
 {
 	struct listener *l = new0(struct listener);
 
-	*l = (struct listener){.conns = conns, .fd = fd, .kind = kind, .tls = tls};
+	*l = (struct listener){.accept = accept, .ctx = ctx, .fd = fd, .kind = kind, .tls = tls};
 	l->io = event_new(base, fd, EV_READ | EV_PERSIST, on_connection, l);
 	event_add(l->io, NULL);
 	return l;

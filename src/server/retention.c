@@ -9,6 +9,7 @@
 #include "server/indexer.h"
 #include "server/keep.h"
 #include "server/launcher_ask.h"
+#include "server/preview_look.h"
 #include "server/workers.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -123,6 +124,7 @@ static void run(struct work *work)
 	struct retention *retention = (struct retention *)work;
 	int64_t now_ms = clock_wall_ms();
 
+	preview_look_tidy(retention->server);
 	forget_records(retention, now_ms);
 	expire(retention, now_ms);
 }

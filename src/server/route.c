@@ -8,6 +8,7 @@
 
 #define SB "/v1/sandboxes/{id}"
 #define WH "/v1/webhooks/{webhook}"
+#define PV "/v1/previews/{preview}"
 
 const struct route route_table[] = {
 	{"GET", "/metrics", RIGHT_OPERATOR, api_prometheus},
@@ -101,6 +102,14 @@ const struct route route_table[] = {
 	{"DELETE", WH, RIGHT_ADMIN, api_webhooks_delete},
 	{"GET", WH "/deliveries", RIGHT_ADMIN, api_webhooks_deliveries, .has_query = true},
 	{"POST", WH "/deliveries/{delivery}/redeliver", RIGHT_ADMIN, api_webhooks_redeliver},
+
+	{"POST", "/v1/previews", RIGHT_WORK, api_previews_create, .has_body = true,
+		.is_creating = true},
+	{"GET", "/v1/previews", RIGHT_READ, api_previews_list, .has_query = true},
+	{"GET", PV, RIGHT_READ, api_previews_get},
+	{"DELETE", PV, RIGHT_WORK, api_previews_delete},
+	{"PUT", PV "/visibility", RIGHT_WORK, api_previews_visibility, .has_body = true},
+	{"POST", PV "/token", RIGHT_WORK, api_previews_token},
 
 	{"GET", "/v1/audit", RIGHT_ADMIN, api_audit, .has_query = true},
 	{"POST", "/v1/api-keys", RIGHT_ADMIN, api_keys_create, .has_body = true},

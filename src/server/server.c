@@ -16,6 +16,7 @@
 #include "server/limiter.h"
 #include "server/listener.h"
 #include "server/origin.h"
+#include "server/previews.h"
 #include "server/prometheus.h"
 #include "server/retention.h"
 #include "server/secret_box.h"
@@ -29,7 +30,7 @@
 
 #define THREADS      8
 #define THREADS_SLOW 32
-#define SOCKETS_MAX  9
+#define SOCKETS_MAX  10
 #define BODIES_MAX   (256u << 20) /* bytes of requests under way, see http_conn.h */
 
 struct parts { /* what a server is made of beside what all see */
@@ -91,9 +92,23 @@ static void open_listeners(struct parts *parts, const json_t *settings, int from
 		if (listener_find_kind(json_string_value(json_array_get(sockets, i)), &kind) < 0)
 			continue;
 		parts->listeners[parts->n_listeners++] =
-			listener_new(parts->server.base, parts->conns, from + (int)i, kind,
-				kind == LISTENER_TCP ? parts->tls : NULL);
+			listener_new(parts->server.base, http_conn_add, parts->conns, from + (int)i,
+				kind, kind == LISTENER_TCP ? parts->tls : NULL);
 	}
+}
+
+static int open_previews(struct parts *parts, const json_t *settings, int from, struct err *err)
+{
+	const json_t *sockets = json_object_get(settings, "sockets");
+
+	for (size_t i = 0; i < json_array_size(sockets); i++) {
+		const char *kind = json_string_value(json_array_get(sockets, i));
+
+		if (kind && strcmp(kind, "previews") == 0)
+			return previews_new(&parts->server, from + (int)i, parts->tls,
+				&parts->server.previews, err);
+	}
+	return 0;
 }
 
 static int start(struct parts *parts, const json_t *settings, int from, struct err *err)
@@ -103,6 +118,8 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 
 	if (r == 0)
 		r = origin_new(server->config, &server->origin, err);
+	if (r == 0)
+		r = previews_check(server->config, err);
 	if (r == 0)
 		r = open_store(server, settings, err);
 	if (r == 0)
@@ -128,6 +145,8 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 		r = indexer_new(server, &server->indexer, err);
 	if (r == 0)
 		r = watch_stream_hub_new(server, &server->watches, err);
+	if (r == 0)
+		r = open_previews(parts, settings, from, err);
 	if (r < 0)
 		return r;
 	server->file_feeds = file_feed_hub_new(server);
@@ -151,6 +170,7 @@ static void stop(struct parts *parts)
 	guard_stop(server->guard);
 	workers_free(server->slow);
 	workers_free(server->workers);
+	previews_free(server->previews);
 	watch_stream_hub_free(server->watches);
 	file_feed_hub_free(server->file_feeds);
 	indexer_free(server->indexer);

@@ -25,6 +25,7 @@ struct map;
 struct webhook_sender;
 struct origin;
 struct guard;
+struct previews;
 
 struct server {
 	struct event_base *base;
@@ -44,6 +45,7 @@ struct server {
 	struct webhook_sender *sender;
 	struct origin *origin;
 	struct guard *guard;
+	struct previews *previews; /* NULL: this server shows none */
 	const char *state_dir;
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */

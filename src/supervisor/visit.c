@@ -47,27 +47,37 @@ static int read_asked(const json_t *body, struct gateway_visit *ret, struct err 
 	return 0;
 }
 
-static int check(struct supervisor *sup, struct err *err)
+static int check_network(struct supervisor *sup, struct err *err)
 {
 	network_open(sup);
-	if (sup->is_paused)
-		return err_set(err, -EBUSY, "sandbox %s is paused: `cloche wake %s` first", sup->id,
-			sup->id);
 	if (sup->visits[OURS] < 0)
 		return err_set(err, -EOPNOTSUPP,
 			"sandbox %s has no network, so nobody can be let in to its ports", sup->id);
 	return 0;
 }
 
+static int check_paused(const struct supervisor *sup, struct err *err)
+{
+	return sup->is_paused ? err_set(err, -EBUSY, "sandbox %s is paused: `cloche wake %s` first",
+					sup->id, sup->id)
+	                      : 0;
+}
+
 int visit_request(struct supervisor *sup, struct conn *conn, const json_t *body, struct err *err)
 {
 	scoped_fd int theirs = -1, gateways = -1;
 	struct gateway_visit asked;
-	int pair[2], r = read_asked(body, &asked, err);
+	int pair[2], r = check_network(sup, err);
 	ssize_t n;
 
+	if (r == 0 && json_is_true(json_object_get(body, "probe"))) {
+		conn_answer_ok(conn, slice_of(""));
+		return 0;
+	}
 	if (r == 0)
-		r = check(sup, err);
+		r = read_asked(body, &asked, err);
+	if (r == 0)
+		r = check_paused(sup, err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)

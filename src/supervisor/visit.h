@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The request "visit" {port, from}: a stream to a TCP port inside, for a control plane that shows it to people. Whoever asked
  * gets one end of a pair of Unix sockets, the gateway the other (proto/gateway_wire.h): a way to this port and to nothing
- * else of the sandbox's network. The gateway's first byte there says what became of it. */
+ * else of the sandbox's network. The gateway's first byte there says what became of it. With "probe": true it is only said
+ * whether anybody could be let in. */
 #ifndef SUPERVISOR_VISIT_H
 #define SUPERVISOR_VISIT_H
 

@@ -219,8 +219,8 @@ def server(request, state, run_dir):
 		harness.lend_skeleton(state, cloche.state)
 		config = getattr(request.module, 'CONFIG', None)
 		(folder / 'config.json').write_text(json.dumps(config or {}))
-		made = serving.Server(cloche, '--config', str(folder / 'config.json'), '--socket', str(folder / 'cloche.sock'),
-			*getattr(request.module, 'OPTIONS', ()), database=database)
+		made = serving.Server(cloche, '--config', str(folder / 'config.json'), '--previews', '127.0.0.1:0', '--socket',
+			str(folder / 'cloche.sock'), *getattr(request.module, 'OPTIONS', ()), database=database)
 		yield made
 		made.close()
 		cloche.check_clean()

@@ -58,11 +58,11 @@ def things(admin):
 	row = admin.exec(box, 'true')
 	told = wait_for(lambda: admin.get(f'/v1/webhooks/{hook}/deliveries').json['items'], 'a delivery')
 	return {'id': box, 'exec': row['exec'], 'key': admin.post('/v1/api-keys', {'role': 'auditor'}).json['id'], 'name': 'DOCUMENTED', 'webhook': hook,
-		'delivery': told[0]['id'], 'sha256': '0' * 64}
+		'delivery': told[0]['id'], 'sha256': '0' * 64, 'preview': admin.post('/v1/previews', {'sandbox': box, 'port': 80, 'visibility': 'private'}).json['id']}
 
 
 UNKNOWN = {'id': 'sb_0000000000000000', 'exec': 'ex_0000000000000000', 'key': 'ke_0000000000000000', 'name': 'NOTHING', 'webhook': 'wh_0000000000000000',
-	'delivery': 'wd_' + '0' * 32, 'sha256': 'f' * 64}
+	'delivery': 'wd_' + '0' * 32, 'sha256': 'f' * 64, 'preview': 'pv_0000000000000000'}
 
 
 def ask(client, request, **headers):

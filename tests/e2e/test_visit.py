@@ -131,6 +131,7 @@ def test_nobody_is_let_in_to_one_that_is_paused(box):
 		assert ask(sock, request='pause')[0]['ok']
 		answer, way = ask(sock, **{'request': 'visit', 'port': 8000, 'from': FROM})
 		assert way is None and answer['errno'] == 'EBUSY' and 'is paused' in answer['error']
+		assert ask(sock, request='visit', probe=True) == ({'ok': True}, None)
 		assert ask(sock, request='wake')[0]['ok']
 
 
@@ -162,5 +163,6 @@ def test_without_a_network(cloche):
 		with control(box) as sock:
 			answer, way = ask(sock, **{'request': 'visit', 'port': 80, 'from': FROM})
 			assert way is None and answer['errno'] == 'EOPNOTSUPP' and 'no network' in answer['error']
+			assert ask(sock, request='visit', probe=True)[0]['errno'] == 'EOPNOTSUPP'
 	finally:
 		box.remove()
