@@ -5,6 +5,7 @@
 
 #include "proto/url.h"
 #include "server/api.h"
+#include "server/file_hooks.h"
 #include "server/launcher_ask.h"
 #include "server/page.h"
 #include "server/webhook_sender.h"
@@ -17,9 +18,16 @@ static int ignore_sandbox(const struct store_sandbox *sandbox, void *arg)
 	return 0;
 }
 
-static int ignore_object(const struct store_object *object, void *arg)
+struct counts {
+	size_t all, with_paths;
+};
+
+static int count_object(const struct store_object *object, void *arg)
 {
-	*(size_t *)arg += 1;
+	struct counts *counts = arg;
+
+	counts->all++;
+	counts->with_paths += strstr(object->json, WEBHOOK_PATHS_MARK) != NULL;
 	return 0;
 }
 
@@ -29,23 +37,43 @@ static struct store_object object_of(const struct call *call, const char *id)
 		.account = call->caller.account, .kind = WEBHOOK_OBJECT, .name = id};
 }
 
-static int check_room(struct call *call, struct err *err)
+static int check_room(struct call *call, const struct webhook *webhook, struct err *err)
 {
 	const struct store_object all = object_of(call, NULL);
-	size_t n = 0;
-	int r = store_object_list(call->server->store, &all, WEBHOOK_MAX, ignore_object, &n, err);
+	struct counts n = {0};
+	int r = store_object_list(call->server->store, &all, WEBHOOK_MAX, count_object, &n, err);
 
-	if (r >= 0 && n >= WEBHOOK_MAX) {
+	if (r >= 0 && n.all >= WEBHOOK_MAX)
+		r = err_set(err, -E2BIG, "an account has at most %d webhooks", WEBHOOK_MAX);
+	else if (r >= 0 && webhook->paths.n > 0 && n.with_paths >= WEBHOOK_FILES_MAX)
+		r = err_set(err, -E2BIG, "an account has at most %d webhooks with 'paths'",
+			WEBHOOK_FILES_MAX);
+	if (r == -E2BIG) {
 		call->status = 409;
 		call->code = "too_many";
-		return err_set(err, -E2BIG, "an account has at most %d webhooks", WEBHOOK_MAX);
 	}
 	return r < 0 ? r : 0;
 }
 
+/* Files are watched in one living sandbox each, so where they are told of is said in full. */
+static int check_paths(const struct webhook *webhook, const char *sandbox, struct err *err)
+{
+	bool has_paths = webhook->paths.n > 0;
+
+	if (webhook_hears(webhook, WEBHOOK_FILES) != has_paths)
+		return err_set(err, -EINVAL,
+			has_paths ? "member 'paths': it goes with '" WEBHOOK_FILES "' in 'events'"
+				  : "member 'paths': '" WEBHOOK_FILES
+				    "' wants to know below which paths");
+	if (has_paths && !sandbox)
+		return err_set(err, -EINVAL,
+			"member 'sandbox': '" WEBHOOK_FILES "' is of one sandbox: name it");
+	return 0;
+}
+
 static int read_body(struct call *call, struct webhook *webhook, struct err *err)
 {
-	static const char *const names[] = {"url", "events", "sandbox", NULL};
+	static const char *const names[] = {"url", "events", "sandbox", "paths", NULL};
 	const char *url = NULL, *sandbox = NULL;
 	const json_t *kinds = json_object_get(call->body, "events");
 	int r = call_check_body(call, names, err);
@@ -60,7 +88,11 @@ static int read_body(struct call *call, struct webhook *webhook, struct err *err
 	if (r == 0 && kinds && !json_is_array(kinds) && !json_is_null(kinds))
 		r = err_set(err, -EINVAL, "member 'events': want a list");
 	if (r == 0)
-		r = webhook_read_kinds(kinds, &webhook->kinds, err);
+		r = webhook_paths_read(json_object_get(call->body, "paths"), &webhook->paths, err);
+	if (r == 0)
+		r = webhook_read_kinds(kinds, webhook->paths.n > 0, &webhook->kinds, err);
+	if (r == 0)
+		r = check_paths(webhook, sandbox, err);
 	if (r == 0 && sandbox && !id_is_valid("sb", sandbox))
 		r = err_set(err, -EINVAL, "member 'sandbox': want an id, such as sb_...");
 	if (r == 0 && sandbox)
@@ -85,6 +117,13 @@ static int audit(struct call *call, const char *act, const struct webhook *webho
 	return launcher_ask_audit(call, act, webhook->id, webhook->sandbox, place.p, err);
 }
 
+static void say_changed(struct call *call, const struct webhook *webhook)
+{
+	webhooks_changed(call->server->webhooks, call->caller.account);
+	if (webhook->paths.n > 0)
+		file_hooks_changed(call->server->file_hooks);
+}
+
 static int keep(struct call *call, const struct webhook *webhook, struct err *err)
 {
 	scoped_str struct str json = {0};
@@ -96,7 +135,7 @@ static int keep(struct call *call, const struct webhook *webhook, struct err *er
 	object.json = json.p;
 	object.changed_ms = webhook->created_ms;
 	r = store_object_put(call->server->store, &object, err);
-	webhooks_changed(call->server->webhooks, call->caller.account);
+	say_changed(call, webhook);
 	return r;
 }
 
@@ -106,7 +145,7 @@ int api_webhooks_create(struct call *call, struct err *err)
 	int r = read_body(call, webhook, err);
 
 	if (r == 0)
-		r = check_room(call, err);
+		r = check_room(call, webhook, err);
 	if (r < 0)
 		return r;
 	id_new("wh", webhook->id);
@@ -203,7 +242,7 @@ int api_webhooks_delete(struct call *call, struct err *err)
 	r = audit(call, "webhook.deleted", webhook, err);
 	if (r == 0)
 		r = store_object_remove(call->server->store, &which, err);
-	webhooks_changed(call->server->webhooks, call->caller.account);
+	say_changed(call, webhook);
 	return r;
 }
 
@@ -223,7 +262,10 @@ static void add_subject(struct jsonw *j, const char *body)
 
 	jsonw_ktext(j, "event", json_string_value(json_object_get(root, "type")));
 	jsonw_ktext(j, "sandbox", json_string_value(json_object_get(data, "sandbox")));
-	jsonw_kint(j, "seq", json_integer_value(json_object_get(data, "seq")));
+	if (json_object_get(data, "seq"))
+		jsonw_kint(j, "seq", json_integer_value(json_object_get(data, "seq")));
+	else
+		jsonw_knull(j, "seq"); /* changes of files are no event of the record */
 	json_decref(root);
 }
 

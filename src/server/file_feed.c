@@ -37,7 +37,6 @@ struct file_feed_hub {
 	struct server *server;
 	struct map *by_key;
 	struct file_feed *first;
-	size_t n;
 };
 
 /* ---- a feed's life ---- */
@@ -61,7 +60,6 @@ static void feed_free(struct file_feed *feed)
 		hub->first = feed->next;
 	if (feed->next)
 		feed->next->prev = feed->prev;
-	hub->n--;
 	file_ring_done(&feed->ring);
 	event_free(feed->timer);
 	free(feed->account);
@@ -168,12 +166,13 @@ static bool make_room(struct file_feed_hub *hub, const char *account)
 	return oldest != NULL;
 }
 
-static size_t count(const struct file_feed_hub *hub, const struct file_feed_ask *ask)
+/* account NULL: of all. */
+static size_t count(const struct file_feed_hub *hub, bool is_hook, const char *account)
 {
 	size_t n = 0;
 
 	for (const struct file_feed *feed = hub->first; feed; feed = feed->next)
-		n += feed->is_hook == ask->is_hook && strcmp(feed->account, ask->account) == 0;
+		n += feed->is_hook == is_hook && (!account || strcmp(feed->account, account) == 0);
 	return n;
 }
 
@@ -181,10 +180,10 @@ static int check_room(struct file_feed_hub *hub, const struct file_feed_ask *ask
 {
 	size_t max = ask->is_hook ? HOOKS_OF_ONE : FEEDS_OF_ONE;
 
-	if (count(hub, ask) >= max && !make_room(hub, ask->account))
+	if (count(hub, ask->is_hook, ask->account) >= max && !make_room(hub, ask->account))
 		return err_set(err, -EDQUOT,
 			"an account watches at most %zu paths at once: end another stream", max);
-	if (hub->n >= FEEDS_MAX && !make_room(hub, NULL))
+	if (count(hub, ask->is_hook, NULL) >= FEEDS_MAX && !make_room(hub, NULL))
 		return err_set(err, -EAGAIN,
 			"the server watches as many paths as it may: try again later");
 	return 0;
@@ -212,7 +211,6 @@ static struct file_feed *feed_new(struct file_feed_hub *hub, const struct file_f
 	if (feed->next)
 		feed->next->prev = feed;
 	hub->first = feed;
-	hub->n++;
 	*map_slot(hub->by_key, slice_of(feed->key)) = feed;
 	feed->source = file_source_new(hub->server, &source, &handler);
 	return feed;

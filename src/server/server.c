@@ -9,6 +9,7 @@
 #include "server/auth.h"
 #include "server/dispatch.h"
 #include "server/file_feed.h"
+#include "server/file_hooks.h"
 #include "server/guard.h"
 #include "server/indexer.h"
 #include "server/keep.h"
@@ -150,6 +151,9 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	if (r < 0)
 		return r;
 	server->file_feeds = file_feed_hub_new(server);
+	r = file_hooks_new(server, &server->file_hooks, err);
+	if (r < 0)
+		return r;
 	server->retention = retention_new(server);
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
@@ -168,10 +172,12 @@ static void stop(struct parts *parts)
 	launcher_told_free(parts->told);
 	retention_stop(server->retention);
 	guard_stop(server->guard);
+	file_hooks_stop(server->file_hooks);
 	workers_free(server->slow);
 	workers_free(server->workers);
 	previews_free(server->previews);
 	watch_stream_hub_free(server->watches);
+	file_hooks_free(server->file_hooks);
 	file_feed_hub_free(server->file_feeds);
 	indexer_free(server->indexer);
 	webhook_sender_free(server->sender);

@@ -17,6 +17,7 @@ struct limiter;
 struct allowance;
 struct watch_stream_hub;
 struct file_feed_hub;
+struct file_hooks;
 struct secret_box;
 struct webhooks;
 struct prometheus;
@@ -38,6 +39,7 @@ struct server {
 	struct map *execs; /* exec_run.c's, by id: under way, and held by this process */
 	struct watch_stream_hub *watches;
 	struct file_feed_hub *file_feeds;
+	struct file_hooks *file_hooks;
 	struct secret_box *secrets;
 	struct webhooks *webhooks;
 	struct prometheus *prometheus;

@@ -33,13 +33,9 @@ static const char *const kinds[] = {
 	"exec.end",
 	"net.held",
 	"net.asked",
+	WEBHOOK_FILES,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
-
-const char *webhook_kind(size_t i)
-{
-	return i < N_KINDS ? kinds[i] : NULL;
-}
 
 void webhook_free(struct webhook *webhook)
 {
@@ -50,6 +46,7 @@ void webhook_free(struct webhook *webhook)
 	free(webhook->secret);
 	free(webhook->url);
 	free(webhook->sandbox);
+	webhook_paths_done(&webhook->paths);
 	free(webhook);
 }
 
@@ -65,11 +62,21 @@ static int find_kind(const char *name, struct err *err)
 	return err_set(err, -EINVAL, "member 'events': want a list of %s", all.p);
 }
 
-int webhook_read_kinds(const json_t *list, unsigned *ret_kinds, struct err *err)
+bool webhook_hears(const struct webhook *webhook, const char *kind)
+{
+	for (size_t i = 0; i < N_KINDS; i++)
+		if (webhook->kinds >> i & 1 && strcmp(kinds[i], kind) == 0)
+			return true;
+	return false;
+}
+
+int webhook_read_kinds(const json_t *list, bool has_paths, unsigned *ret_kinds, struct err *err)
 {
 	*ret_kinds = 0;
 	if (!list || json_is_null(list)) {
-		*ret_kinds = (1u << N_KINDS) - 1;
+		for (size_t i = 0; i < N_KINDS; i++)
+			if (has_paths || strcmp(kinds[i], WEBHOOK_FILES) != 0)
+				*ret_kinds |= 1u << i;
 		return 0;
 	}
 	if (json_array_size(list) == 0)
@@ -118,6 +125,15 @@ static void add_kinds(struct jsonw *j, unsigned bits)
 	jsonw_array_end(j);
 }
 
+static void add_paths(struct jsonw *j, const struct webhook_paths *paths)
+{
+	jsonw_key(j, "paths");
+	jsonw_array(j);
+	for (size_t i = 0; i < paths->n; i++)
+		jsonw_text(j, paths->items[i]);
+	jsonw_array_end(j);
+}
+
 static char *label_of(const char *account, const char *id)
 {
 	return mem_printf("webhook %s %s", account, id);
@@ -137,6 +153,8 @@ int webhook_write_object(const struct webhook *webhook, const char *account,
 	jsonw_ktext(&j, "url", webhook->url);
 	add_kinds(&j, webhook->kinds);
 	jsonw_ktext(&j, "sandbox", webhook->sandbox);
+	if (webhook->paths.n > 0)
+		add_paths(&j, &webhook->paths);
 	jsonw_ktext(&j, "sealed_secret", sealed.p);
 	jsonw_kint(&j, "created_ms", webhook->created_ms);
 	jsonw_object_end(&j);
@@ -164,7 +182,10 @@ int webhook_read_object(const struct store_object *object, const struct secret_b
 	int r = url && sealed && id_is_valid("wh", object->name) ? 0 : -EINVAL;
 
 	if (r == 0)
-		r = webhook_read_kinds(json_object_get(root, "events"), &webhook->kinds, NULL);
+		r = webhook_paths_read(json_object_get(root, "paths"), &webhook->paths, NULL);
+	if (r == 0)
+		r = webhook_read_kinds(json_object_get(root, "events"), webhook->paths.n > 0,
+			&webhook->kinds, NULL);
 	if (r == 0)
 		r = read_secret(object, sealed, box, &webhook->secret);
 	if (r == 0) {
@@ -189,6 +210,10 @@ void webhook_write(const struct webhook *webhook, bool has_secret, struct str *o
 	jsonw_ktext(&j, "url", webhook->url);
 	add_kinds(&j, webhook->kinds);
 	jsonw_ktext(&j, "sandbox", webhook->sandbox);
+	if (webhook->paths.n > 0)
+		add_paths(&j, &webhook->paths);
+	else
+		jsonw_knull(&j, "paths");
 	jsonw_ktext(&j, "created_at", at);
 	if (has_secret)
 		jsonw_ktext(&j, "secret", webhook->secret);
@@ -209,10 +234,10 @@ void webhook_new_secret(char ret_secret[WEBHOOK_SECRET_SIZE])
 	explicit_bzero(text.p, text.len);
 }
 
-void webhook_delivery_id(const struct webhook *webhook, const char *sandbox, int64_t seq,
-	char ret_id[WEBHOOK_ID_SIZE])
+void webhook_delivery_id(
+	const struct webhook *webhook, const char *subject, int64_t n, char ret_id[WEBHOOK_ID_SIZE])
 {
-	scoped_mem char *text = mem_printf("%s %s %lld", webhook->id, sandbox, (long long)seq);
+	scoped_mem char *text = mem_printf("%s %s %lld", webhook->id, subject, (long long)n);
 	char hex[DIGEST_HEX_SIZE];
 
 	digest_of(text, strlen(text), hex);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "server/secret_box.h"
+#include "server/webhook_paths.h"
 #include "store/store.h"
 #include "util/err.h"
 #include "util/id.h"
@@ -25,19 +26,24 @@
 struct webhook {
 	char id[ID_SIZE]; /* "wh_..." */
 	char *url, *secret;
-	char *sandbox;  /* of this one only; NULL: of all of the account */
-	unsigned kinds; /* bit i: the i-th of webhook_kind() */
+	char *sandbox;              /* of this one only; NULL: of all of the account */
+	unsigned kinds;             /* a bit for each kind: webhook_hears() */
+	struct webhook_paths paths; /* for WEBHOOK_FILES; none without that */
 	int64_t created_ms;
 };
 
-/* The kinds of what is told, in order; NULL behind the last. */
-const char *webhook_kind(size_t i);
+/* Of those, the one that is of files below paths, and not of what stands in a record (file_hooks.h). */
+#define WEBHOOK_FILES "file.changed"
+/* In the JSON of an object that has paths, and of no other: in a text the quotes have a backslash. */
+#define WEBHOOK_PATHS_MARK "\"paths\":["
+#define WEBHOOK_FILES_MAX  8 /* with paths, of an account */
 
 void webhook_free(struct webhook *webhook);
 SCOPED_TYPE(webhook)
 
-/* The bits of a list of kinds; of none (NULL): all. -EINVAL with a sentence, also where it is empty. */
-int webhook_read_kinds(const json_t *list, unsigned *ret_kinds, struct err *err);
+/* The bits of a list of kinds; of none (NULL): all, WEBHOOK_FILES only where has_paths. -EINVAL with a sentence, also where it is empty. */
+int webhook_read_kinds(const json_t *list, bool has_paths, unsigned *ret_kinds, struct err *err);
+bool webhook_hears(const struct webhook *webhook, const char *kind);
 /* Whether a URL may be one of a webhook: http or https, nothing to log in with, and, unless may_be_private, no address that leads
  * inward. A name is looked up, and checked, when it is connected to. -EINVAL, -EPERM. */
 int webhook_check_url(const char *url, bool may_be_private, struct err *err);
@@ -52,8 +58,9 @@ int webhook_read_object(const struct store_object *object, const struct secret_b
 void webhook_write(const struct webhook *webhook, bool has_secret, struct str *out);
 
 void webhook_new_secret(char ret_secret[WEBHOOK_SECRET_SIZE]);
-/* The id of a delivery: the same for the same event, however often and by whom it is indexed. */
-void webhook_delivery_id(const struct webhook *webhook, const char *sandbox, int64_t seq,
+/* The id of a delivery: the same for the same event, however often and by whom it is indexed. subject: a sandbox, and of what
+ * in it n is the number, where that is not its record. */
+void webhook_delivery_id(const struct webhook *webhook, const char *subject, int64_t n,
 	char ret_id[WEBHOOK_ID_SIZE]);
 /* webhook-signature of Standard Webhooks 1.0. -EINVAL where the secret is none of ours. */
 int webhook_sign(const char *secret, const char *id, int64_t at_s, struct slice body,

@@ -128,6 +128,7 @@ static struct webhook *copy_of(const struct webhook *from)
 	to->url = mem_dup(from->url);
 	to->secret = mem_dup(from->secret);
 	to->sandbox = mem_dup(from->sandbox);
+	webhook_paths_copy(&from->paths, &to->paths);
 	return to;
 }
 
@@ -236,10 +237,7 @@ static bool wants(
 		return false;
 	if (webhook->sandbox && strcmp(webhook->sandbox, event->sandbox) != 0)
 		return false;
-	for (size_t i = 0; webhook_kind(i); i++)
-		if (webhook->kinds >> i & 1 && strcmp(webhook_kind(i), event->kind) == 0)
-			return true;
-	return false;
+	return webhook_hears(webhook, event->kind);
 }
 
 static void add(struct feed *feed, const struct webhook *webhook,

@@ -223,6 +223,9 @@ int store_object_find(struct store *store, const char *kind, const char *name, s
 /* Those of a kind whose sandbox has ended, whosever they are: what the server itself removes. */
 int store_object_ended(struct store *store, const char *kind, int limit, store_object_fn fn,
 	void *arg, struct err *err);
+/* Those of which->kind with the text which->json in their JSON, whosever they are; each of that kind is read for it. */
+int store_object_with(struct store *store, const struct store_object *which, int limit,
+	store_object_fn fn, void *arg, struct err *err);
 
 /* ---- deliveries of webhooks ---- */
 

@@ -218,3 +218,29 @@ int store_object_ended(struct store *store, const char *kind, int limit, store_o
 		r = store_check_limit(limit, STORE_PAGE_MAX, err);
 	return r < 0 ? r : store_read(store, list_ended, &call, err);
 }
+
+static int list_with(struct db *db, void *arg)
+{
+#define OF_KIND  "SELECT " COLUMNS " FROM object o WHERE kind = $1 AND "
+#define IN_ORDER " > 0 ORDER BY account, name LIMIT $3"
+	static const struct db_sql sql = {
+		.text = OF_KIND "instr(json, $2)" IN_ORDER,
+		.postgres = OF_KIND "strpos(json, $2)" IN_ORDER,
+	};
+	struct object_call *call = arg;
+	const struct store_object *o = call->object;
+
+	return (int)db_run(
+		db, &sql, on_object, call, db_text(o->kind), db_text(o->json), db_int(call->limit));
+}
+
+int store_object_with(struct store *store, const struct store_object *which, int limit,
+	store_object_fn fn, void *arg, struct err *err)
+{
+	struct object_call call = {.object = which, .limit = limit, .fn = fn, .arg = arg};
+	int r = STORE_CHECK_NAMES(err, which->kind);
+
+	if (r == 0)
+		r = store_check_limit(limit, STORE_PAGE_MAX, err);
+	return r < 0 ? r : store_read(store, list_with, &call, err);
+}

@@ -5,6 +5,7 @@ Every answer is held against the document that the server serves (api_document.p
 import contextlib
 import functools
 import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -13,6 +14,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
+import time
 
 import api_document
 from harness import wait_for
@@ -253,3 +256,80 @@ class Server:
 		for box in list((self.cloche.state / 'sandboxes').iterdir()) if (self.cloche.state / 'sandboxes').is_dir() else []:
 			self.cloche.call('rm', box.name)
 		self.stop()
+
+
+class Receiver:
+	"""Keeps what it was sent; answers what `answer` says (a status, or a list of them that is used up)."""
+
+	def __init__(self):
+		self.got, self.answer, self.wait_s, self.location = [], 200, 0, None
+		receiver = self
+
+		class Handler(http.server.BaseHTTPRequestHandler):
+			def do_POST(self):
+				receiver.take(self)
+
+			def log_message(self, *args):
+				pass
+
+		self.httpd = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+		self.port = self.httpd.server_address[1]
+		threading.Thread(target=self.httpd.serve_forever, args=(0.05,), daemon=True).start()
+
+	def take(self, handler):
+		body = handler.rfile.read(int(handler.headers['Content-Length']))
+		self.got.append((dict(handler.headers), body))
+		status = self.answer.pop(0) if isinstance(self.answer, list) else self.answer
+		time.sleep(self.wait_s)
+		with contextlib.suppress(OSError):
+			handler.send_response(status)
+			if self.location:
+				handler.send_header('Location', self.location)
+			handler.send_header('Content-Length', '2')
+			handler.end_headers()
+			handler.wfile.write(b'ok')
+
+	@property
+	def url(self):
+		return f'http://127.0.0.1:{self.port}/hook?x=1'
+
+	def kinds(self):
+		return [json.loads(body)['type'] for _, body in self.got]
+
+	def ids(self):
+		return [head['webhook-id'] for head, _ in self.got]
+
+	def close(self):
+		self.httpd.shutdown()
+		self.httpd.server_close()
+
+
+class ToldOfFiles:
+	"""What a receiver heard of files, delivery by delivery and in their order."""
+
+	def __init__(self, receiver):
+		self.receiver = receiver
+
+	def data(self):
+		every = [json.loads(body) for _, body in self.receiver.got]
+		assert {one['type'] for one in every} <= {'file.changed'}
+		return sorted((one['data'] for one in every), key=lambda data: data['n'])
+
+	def changes(self):
+		return [f"{change['change']} {change['path']}" for data in self.data() for change in data['changes']]
+
+	def gaps(self):
+		return [data['gap'] for data in self.data() if data['gap']]
+
+	def begun(self, n=1):
+		wait_for(lambda: sum('the watch began' in gap for gap in self.gaps()) >= n, f'the {n}. watch', 20)
+
+
+def file_watches(box):
+	"""The processes that watch files of a sandbox, on the host."""
+	found = []
+	for entry in pathlib.Path('/proc').iterdir():
+		with contextlib.suppress(OSError):
+			if entry.name.isdigit() and (argv := (entry / 'cmdline').read_bytes().split(b'\0')) and b'watch-files' in argv and box.encode() in argv:
+				found.append(int(entry.name))
+	return found

@@ -14,8 +14,10 @@ import urllib.parse
 import pytest
 
 from harness import WORK, wait_for
-from serving import Client
+from serving import Client, Receiver, ToldOfFiles, file_watches
 
+# Of the account "default" alone: receivers are on loopback.
+CONFIG = {'accounts': {'default': {'private': True}}}
 STORES = ['sqlite'] # a watch asks the database for its sandbox alone; CLOCHE_TEST_STORES=all runs both
 LIMIT_S = 20
 
@@ -37,16 +39,6 @@ def folder(admin, module_box, request):
 
 def target(box, path, **query):
 	return f'/v1/sandboxes/{box}/files/watch?' + urllib.parse.urlencode({'path': path, **query})
-
-
-def processes(box):
-	"""The watches of a sandbox, on the host."""
-	found = []
-	for entry in pathlib.Path('/proc').iterdir():
-		with contextlib.suppress(OSError):
-			if entry.name.isdigit() and (argv := (entry / 'cmdline').read_bytes().split(b'\0')) and b'watch-files' in argv and box.encode() in argv:
-				found.append(int(entry.name))
-	return found
 
 
 class Watch:
@@ -115,7 +107,7 @@ def test_changes_as_they_come(admin, module_box, folder, watch):
 	seen, other = watch(folder), watch(f'{folder}/../{folder.rsplit("/", 1)[1]}/./')
 	first, data = seen.begun()
 	assert data == {'path': folder, 'unwatched': 0} == other.begun()[1] and first.startswith('fw_') and first.endswith('.0')
-	assert len(processes(module_box)) == 1 # one watch for both
+	assert len(file_watches(module_box)) == 1 # one watch for both
 	admin.exec(module_box, f'cd {folder}; echo one > a; mkdir d; echo x > d/x')
 	assert seen.changes(3) == [f'created {folder}/a', f'created {folder}/d', f'created {folder}/d/x'] == other.changes(3)
 	admin.exec(module_box, f'cd {folder}; echo n > .tmp; mv .tmp a; mv d/x y; chmod 600 y')
@@ -161,13 +153,13 @@ def test_while_paused_and_to_its_end(admin):
 	reply = admin.get(target(box, WORK), headers={'Last-Event-ID': last})
 	assert (reply.status, reply.json['code']) == (409, 'not_running')
 	assert admin.delete(f'/v1/sandboxes/{box}').status == 200 and code(admin, box, WORK) == (409, 'not_running')
-	wait_for(lambda: not processes(box), 'the end of its watches')
+	wait_for(lambda: not file_watches(box), 'the end of its watches')
 
 
 def test_a_line_that_is_cut_again_and_again(admin, module_box, folder):
 	"""R85: no change twice, none missing, in their order."""
 	often = Client(admin.server, admin.post('/v1/api-keys', {'rate_limit': 100000}).json['key'])
-	n_files, mine, last = 150, [], None
+	n_files, mine, last = 100, [], None
 	seen = Watch(often, module_box, folder)
 	last = seen.begun()[0]
 	writer = threading.Thread(target=admin.exec, args=(module_box, f'cd {folder}; for i in $(seq {n_files}); do echo $i > f$i; sleep 0.01; done'))
@@ -230,8 +222,8 @@ def test_nothing_stays(server, admin):
 	try:
 		for one in seen:
 			one.begun()
-		assert len(processes(box)) == 3
-		os.kill(processes(box)[0], signal.SIGKILL)
+		assert len(file_watches(box)) == 3
+		os.kill(file_watches(box)[0], signal.SIGKILL)
 		ended = wait_for(lambda: next((one for one in seen if one.is_over), None), 'the one whose watch was killed')
 		assert ended.events[-1][0] == 'error' and 'begin again' in ended.events[-1][2]['detail']
 		# What was known is gone with it: whoever comes back is told so, and goes on.
@@ -243,7 +235,7 @@ def test_nothing_stays(server, admin):
 		admin.exec(box, f'echo x > {path}/x')
 		assert again.changes(1) == [f'created {path}/x']
 		os.kill(server.serve_pid(), signal.SIGKILL)
-		wait_for(lambda: not processes(box), 'the end of all watches')
+		wait_for(lambda: not file_watches(box), 'the end of all watches')
 	finally:
 		for one in seen:
 			one.close()
@@ -255,7 +247,7 @@ def test_nothing_stays(server, admin):
 	server.process.stdout.close()
 	server.log.close()
 	seen.close()
-	wait_for(lambda: not processes(box), 'the end of the last watch')
+	wait_for(lambda: not file_watches(box), 'the end of the last watch')
 	server.start()
 	assert admin.delete(f'/v1/sandboxes/{box}').status == 200
 
@@ -277,7 +269,7 @@ def test_no_more_than_so_many(server, admin):
 		seen.append(Watch(admin, box, f'{WORK}/9'))
 		seen[-1].begun()
 		assert code(admin, box, f'{WORK}/10') == (429, 'quota')
-		wait_for(lambda: len(processes(box)) == 8, 'the end of the one that made room')
+		wait_for(lambda: len(file_watches(box)) == 8, 'the end of the one that made room')
 		other = server.client('admin', account='another')
 		others = other.create()
 		assert Watch(other, others, WORK).close() is None
@@ -343,4 +335,62 @@ def test_bad_requests(server, admin, module_box):
 	for _ in range(3):
 		with socket.create_connection(('127.0.0.1', server.port)) as sock:
 			sock.sendall(f'GET {target(module_box, "/usr")} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {admin.key}\r\n\r\n'.encode())
-	wait_for(lambda: not any(b'/usr' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes() for pid in processes(module_box)), 'nothing of it')
+	wait_for(lambda: not any(b'/usr' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes() for pid in file_watches(module_box)), 'nothing of it')
+
+
+# ---- webhooks: what the database has a part in is in test_serve_webhooks.py
+
+
+@pytest.fixture
+def hook(admin):
+	"""Makes webhooks that hear of files: (what they told, id)."""
+	made, receivers = [], []
+
+	def make(box, *paths):
+		receivers.append(Receiver())
+		got = admin.post('/v1/webhooks', {'url': receivers[-1].url, 'sandbox': box, 'events': ['file.changed'], 'paths': list(paths)})
+		assert got.status == 201, got
+		made.append(got.json['id'])
+		return ToldOfFiles(receivers[-1]), made[-1]
+
+	yield make
+	for one in made:
+		assert admin.delete(f'/v1/webhooks/{one}').status in (204, 404)
+	for one in receivers:
+		one.close()
+
+
+def test_many_changes_go_together_and_are_bounded(admin, module_box, hook):
+	told, _ = hook(module_box, '/workspace/many/**')
+	told.begun()
+	before = len(told.data())
+	admin.exec(module_box, 'mkdir /workspace/many; cd /workspace/many; i=0; while [ $i -lt 500 ]; do : > f$i; i=$((i + 1)); done')
+	wait_for(lambda: len(told.changes()) + sum(data['left_out'] for data in told.data()) == 501, f'all of them: {len(told.changes())}')
+	new = told.data()[before:]
+	assert len(new) <= 8 and max(len(data['changes']) for data in new) <= 100 and sum(data['left_out'] for data in new) > 0
+	assert len(set(told.changes())) == len(told.changes()) and max(len(body) for _, body in told.receiver.got) < 20000
+
+
+def test_a_webhook_over_a_suspend_and_to_the_end(admin, hook):
+	box = admin.create()
+	told, made = hook(box, '/workspace')
+	told.begun()
+	admin.exec(box, 'echo x > /workspace/a')
+	assert admin.post(f'/v1/sandboxes/{box}/suspend').status == 200
+	wait_for(lambda: told.changes() == ['created /workspace/a'], 'what was last')
+	assert admin.post(f'/v1/sandboxes/{box}/resume').status == 200
+	told.begun(2)
+	admin.exec(box, 'echo y > /workspace/b')
+	wait_for(lambda: 'created /workspace/b' in told.changes(), 'what came then')
+	assert len({data['watch'] for data in told.data()}) == 2 and sorted(told.changes()) == ['created /workspace/a', 'created /workspace/b']
+	assert admin.delete(f'/v1/sandboxes/{box}').status == 200
+	assert admin.delete(f'/v1/webhooks/{made}').status == 204
+	wait_for(lambda: not file_watches(box), 'the end of the watch')
+
+
+def test_a_path_that_cannot_be_watched_is_said_once(admin, module_box, hook):
+	told, _ = hook(module_box, '/proc/**', '/workspace/x')
+	wait_for(lambda: any('/proc' in gap for gap in told.gaps()), 'why')
+	admin.exec(module_box, 'echo x > /workspace/x')
+	wait_for(lambda: told.changes() == ['created /workspace/x'], 'the other one')
+	assert sum('/proc' in gap for gap in told.gaps()) == 1

@@ -2,67 +2,22 @@
 """Webhooks: what happens is told, signed, once for each receiver, and tried again; no target leads inward."""
 import base64
 import collections
-import contextlib
 import hashlib
 import hmac
-import http.server
+import itertools
 import json
+import os
+import signal
 import threading
 import time
 
 import pytest
 
 from harness import wait_for
-from serving import Server
+from serving import Receiver, Server, ToldOfFiles, file_watches
 
 # Of the account "default" alone: receivers of these tests are on loopback.
 CONFIG = {'accounts': {'default': {'private': True}}, 'webhooks': {'retry_s': [0.2, 0.3], 'timeout_s': 2}}
-
-
-class Receiver:
-	"""Keeps what it was sent; answers what `answer` says (a status, or a list of them that is used up)."""
-
-	def __init__(self):
-		self.got, self.answer, self.wait_s, self.location = [], 200, 0, None
-		receiver = self
-
-		class Handler(http.server.BaseHTTPRequestHandler):
-			def do_POST(self):
-				receiver.take(self)
-
-			def log_message(self, *args):
-				pass
-
-		self.httpd = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-		self.port = self.httpd.server_address[1]
-		threading.Thread(target=self.httpd.serve_forever, args=(0.05,), daemon=True).start()
-
-	def take(self, handler):
-		body = handler.rfile.read(int(handler.headers['Content-Length']))
-		self.got.append((dict(handler.headers), body))
-		status = self.answer.pop(0) if isinstance(self.answer, list) else self.answer
-		time.sleep(self.wait_s)
-		with contextlib.suppress(OSError):
-			handler.send_response(status)
-			if self.location:
-				handler.send_header('Location', self.location)
-			handler.send_header('Content-Length', '2')
-			handler.end_headers()
-			handler.wfile.write(b'ok')
-
-	@property
-	def url(self):
-		return f'http://127.0.0.1:{self.port}/hook?x=1'
-
-	def kinds(self):
-		return [json.loads(body)['type'] for _, body in self.got]
-
-	def ids(self):
-		return [head['webhook-id'] for head, _ in self.got]
-
-	def close(self):
-		self.httpd.shutdown()
-		self.httpd.server_close()
 
 
 @pytest.fixture
@@ -250,6 +205,91 @@ def test_replicas_send_once(server, admin, receiver, hooks, box):
 	finally:
 		second.stop()
 	assert sorted(json.loads(body)['data']['id'] for _, body in receiver.got) == list(range(1, 17))
+
+
+FILES = {'events': ['file.changed'], 'paths': ['/workspace/**']}
+
+
+def test_changes_of_files_are_told(admin, receiver, hooks, box):
+	told = ToldOfFiles(receiver)
+	hook = hooks(admin, receiver.url, sandbox=box, events=['file.changed'], paths=['/workspace/**', '/etc/cloche-*.conf', '/later/on'])
+	assert (hook['events'], hook['paths']) == (['file.changed'], ['/workspace/**', '/etc/cloche-*.conf', '/later/on'])
+	told.begun()
+	started = time.monotonic()
+	admin.exec(box, 'echo x > /workspace/a')
+	wait_for(lambda: told.changes() == ['created /workspace/a'], 'the first change')
+	assert time.monotonic() - started < 2.5
+	receiver.answer = [500, 200]
+	admin.exec(box, 'mkdir -p /workspace/d /later; echo y > /workspace/d/b; echo 1 > /etc/cloche-a.conf; echo 2 > /etc/cloche-a.txt; mv /workspace/a /tmp/a; mkdir /later/on; echo z > /later/on/f')
+	expected = ['created /workspace/a', 'created /workspace/d', 'created /workspace/d/b', 'created /etc/cloche-a.conf', 'deleted /workspace/a', 'created /later/on', 'created /later/on/f']
+	wait_for(lambda: sorted(set(told.changes())) == sorted(expected), f'all of them: {told.changes()}')
+	log = wait_for(lambda: (log := deliveries(admin, hook)) and all(one['state'] == 'sent' for one in log) and log, 'its log')
+	data = told.data()
+	assert [one['n'] for one in data] == sorted(one['n'] for one in data) and {one['n'] for one in data} == set(range(1, data[-1]['n'] + 1)) and {(one['sandbox'], one['left_out']) for one in data} == {(box, 0)}
+	assert len({one['watch'] for one in data}) == 1 and len(set(receiver.ids())) == data[-1]['n'] == len(data) - 1 # one was tried again
+	for head, body in receiver.got:
+		check_signature(hook['secret'], head, body)
+	made = next(change for one in data for change in one['changes'] if change['path'] == '/workspace/d/b')
+	assert (made['type'], made['size'], made['mode'], made['owner']) == ('file', 2, '0644', '0:0')
+	assert {(one['event'], one['sandbox'], one['seq']) for one in log} == {('file.changed', box, None)} and {one['id'] for one in log} == set(receiver.ids())
+	[failed] = [one for one in log if len(one['tries']) == 2]
+	assert [one['status'] for one in failed['tries']] == [500, 200] and len({body for head, body in receiver.got if head['webhook-id'] == failed['id']}) == 1
+
+
+def test_files_are_told_once_by_replicas_and_over_restarts(server, admin, receiver, hooks, box):
+	told = ToldOfFiles(receiver)
+	second = Server(server.cloche, *server.options[:-1], server.options[-1] + '2', database=server.database, key=server.key)
+	try:
+		hook = hooks(admin, receiver.url, sandbox=box, **FILES)
+		told.begun()
+		admin.exec(box, 'echo x > /workspace/a')
+		wait_for(lambda: told.changes() == ['created /workspace/a'], 'the first')
+		assert len(file_watches(box)) == 1 == len(told.gaps())
+		# Whichever watches: it is killed, the other one or the next takes over, and says so.
+		for n, victim in enumerate((server, second)):
+			os.kill(victim.serve_pid(), signal.SIGKILL)
+			wait_for(victim.is_up, 'the next one', 20)
+			admin.exec(box, f'echo x > /workspace/b{n}')
+		def is_told(n=itertools.count()):
+			admin.exec(box, f'echo x > /workspace/last{next(n)}; sleep 0.2')
+			return any('/last' in change for change in told.changes())
+
+		wait_for(is_told, 'a change behind the last kill', 20)
+		assert len(file_watches(box)) == 1 and len(told.gaps()) >= 2
+		# What a killed one had claimed comes when its lease is over (90 s), under its id.
+		assert max(collections.Counter(told.changes()).values()) == 1 == max(collections.Counter(receiver.ids()).values())
+		assert set(receiver.ids()) <= {one['id'] for one in deliveries(admin, hook)}
+	finally:
+		second.stop()
+	wait_for(lambda: len(file_watches(box)) == 1, 'a watch by the first')
+	assert admin.delete(f'/v1/webhooks/{hook["id"]}').status == 204
+	wait_for(lambda: not file_watches(box), 'the end of the watch')
+
+
+BAD_FILES = [{'events': ['file.changed']}, {'paths': ['/a'], 'events': ['exec.end']}, {'paths': []}, {'paths': 'x'}, {'paths': ['a']}, {'paths': ['/a/../b']}, {'paths': [1]},
+	{'paths': ['/' + 'x' * 1000]}, {'paths': ['/a'] * 5}, {'paths': ['/a\0b']}]
+
+
+@pytest.mark.parametrize('more', BAD_FILES)
+def test_bad_paths(admin, box, more):
+	refused = admin.post('/v1/webhooks', {'url': 'http://example.org/', 'sandbox': box, **more})
+	assert (refused.status, refused.json['code']) == (400, 'invalid') and "'paths'" in refused.json['detail'], refused
+	assert admin.get('/v1/webhooks').json['items'] == []
+
+
+def test_files_are_of_one_sandbox_and_few(server, admin, box):
+	refused = admin.post('/v1/webhooks', {'url': 'http://example.org/', **FILES})
+	assert (refused.status, refused.json['code']) == (400, 'invalid') and 'sandbox' in refused.json['detail']
+	assert server.client('admin', account='other').post('/v1/webhooks', {'url': 'http://example.org/', 'sandbox': box, **FILES}).status == 404
+	made = [admin.post('/v1/webhooks', {'url': f'http://example.org/{n}', 'sandbox': box, 'paths': ['/workspace/none']}) for n in range(8)]
+	assert {one.status for one in made} == {201} and 'file.changed' in made[0].json['events'] and 'exec.end' in made[0].json['events']
+	refused = admin.post('/v1/webhooks', {'url': 'http://example.org/', 'sandbox': box, **FILES})
+	assert (refused.status, refused.json['code']) == (409, 'too_many')
+	for one in made:
+		assert admin.delete(f'/v1/webhooks/{one.json["id"]}').status == 204
+	every = admin.post('/v1/webhooks', {'url': 'http://example.org/'}).json
+	assert 'file.changed' not in every['events'] and every['paths'] is None
+	assert admin.delete(f'/v1/webhooks/{every["id"]}').status == 204
 
 
 BAD = [{}, {'url': 1}, {'url': 'ftp://example.org/'}, {'url': 'example.org'}, {'url': 'http://u:p@example.org/'}, {'url': 'http://u@example.org/'}, {'url': 'http:///x'},

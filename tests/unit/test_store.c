@@ -367,6 +367,15 @@ static void test_objects_of_sandboxes(void **state)
 	assert_int_equal(store_sandbox_put(store, &ended, &err), 1);
 	assert_int_equal(store_object_ended(store, "preview", 10, on_object, &out, &err), 1);
 	assert_told(&out, "b preview sb-b pv1 0 {1}\n");
+	o.json = "{";
+	assert_int_equal(store_object_with(store, &o, 2, on_object, &out, &err), 2);
+	assert_told(&out, "a preview sb-a pv2 0 {2}\na preview - pv3 0 {3}\n");
+	o.json = "1}";
+	assert_int_equal(store_object_with(store, &o, 10, on_object, &out, &err), 1);
+	assert_told(&out, "b preview sb-b pv1 0 {1}\n");
+	o.json = "4";
+	assert_int_equal(store_object_with(store, &o, 10, on_object, &out, &err), 0);
+	assert_int_equal(store_object_with(store, &o, 0, on_object, &out, &err), -EINVAL);
 }
 
 static void test_deliveries(void **state)

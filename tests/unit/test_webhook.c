@@ -101,12 +101,46 @@ static void test_signature(void **state)
 	assert_int_equal(webhook_sign("whsec_!", "a", 1, slice_of("b"), signature), -EINVAL);
 }
 
+static const struct {
+	const char *events;
+	bool has_paths;
+	int result;
+	const char *hears, *not ;
+} events[] = {
+	{"null", false, 0, "exec.end", "file.changed"},
+	{"null", true, 0, "file.changed", "file"},
+	{"[\"file.changed\"]", false, 0, "file.changed", "exec.end"},
+	{"[\"exec.end\", \"sandbox.error\"]", true, 0, "sandbox.error", "file.changed"},
+	{"[]", false, -EINVAL, NULL, NULL},
+	{"[\"exec\"]", false, -EINVAL, NULL, NULL},
+	{"[null]", false, -EINVAL, NULL, NULL},
+};
+
+static void test_what_it_hears(void **state)
+{
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		json_t *list = json_loads(events[i].events, JSON_DECODE_ANY, NULL);
+		struct webhook webhook = {0};
+		struct err err;
+
+		assert_int_equal(
+			webhook_read_kinds(list, events[i].has_paths, &webhook.kinds, &err),
+			events[i].result);
+		if (events[i].hears) {
+			assert_true(webhook_hears(&webhook, events[i].hears));
+			assert_false(webhook_hears(&webhook, events[i].not ));
+		}
+		json_decref(list);
+	}
+}
+
 static void test_it_is_kept(void **state)
 {
 	struct webhook webhook = {.id = "wh_0123456789abcdef",
 		.url = (char *)"http://example.org/\"",
 		.sandbox = NULL,
 		.kinds = 3,
+		.paths = {.items = {(char *)"/a\"/**"}, .n = 1},
 		.created_ms = 5};
 	scoped(webhook) struct webhook *read = NULL;
 	scoped_str struct str json = {0}, told = {0};
@@ -133,6 +167,9 @@ static void test_it_is_kept(void **state)
 	assert_null(read->sandbox);
 	assert_int_equal(read->kinds, 3);
 	assert_int_equal(read->created_ms, 5);
+	assert_int_equal(read->paths.n, 1);
+	assert_string_equal(read->paths.items[0], "/a\"/**");
+	assert_non_null(strstr(json.p, WEBHOOK_PATHS_MARK));
 	webhook_write(read, false, &told);
 	assert_null(strstr(told.p, secret));
 	webhook_delivery_id(read, "sb_a", 7, id);
@@ -156,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_urls),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_signature),
+		cmocka_unit_test(test_what_it_hears),
 		cmocka_unit_test(test_it_is_kept),
 	};
 
