@@ -14,9 +14,10 @@
 #define CLI_RUN_DEFAULT   "/run/cloche"
 
 /* Exit statuses beside those of commands. */
-#define CLI_NO      1   /* the answer was no */
-#define CLI_USAGE   2   /* wrong usage */
-#define CLI_FAILURE 125 /* Cloche itself failed */
+#define CLI_NO        1   /* the answer was no */
+#define CLI_USAGE     2   /* wrong usage */
+#define CLI_FAILURE   125 /* Cloche itself failed */
+#define CLI_FORBIDDEN 126 /* --within does not let it */
 
 enum cli_color {
 	CLI_COLOR_AUTO,

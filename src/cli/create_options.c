@@ -233,20 +233,34 @@ void create_options_done(struct create_options *o)
 	spec_words_done(&o->secret_files);
 }
 
-/* A spec file names mounts as the user would; a spec holds them resolved, and ours are never the user's. */
-static int resolve_early_mounts(struct create_options *o, struct err *err)
+static int resolve(struct create_options *o, const char *key, char **path, struct err *err)
 {
-	for (size_t i = 0; i < o->n_early_mounts; i++) {
-		struct spec_mount *m = &o->spec->mounts[i];
-		char *real = realpath(m->host, NULL);
+	char *real = realpath(*path, NULL);
+	int r = -errno;
 
-		if (!real)
-			return err_set(err, -errno, "mount of '%s': %m", m->host);
-		free(m->host);
-		m->host = real;
+	if (!real) {
+		r = o->within ? create_within_missing(key, *path, o->within, r, err)
+		              : err_set(err, r, "%s: '%s': %m", key, *path);
+		o->is_forbidden = o->within && r == -EPERM;
+		return r;
+	}
+	free(*path);
+	*path = real;
+	return 0;
+}
+
+/* A spec file names folders as the user would; a spec holds them resolved, and ours are never the user's. */
+static int resolve_folders(struct create_options *o, struct err *err)
+{
+	int r = o->spec->rootfs ? resolve(o, "rootfs", &o->spec->rootfs, err) : 0;
+
+	for (size_t i = 0; r == 0 && i < o->n_early_mounts; i++) {
+		struct spec_mount *m = &o->spec->mounts[i];
+
+		r = resolve(o, "mounts", &m->host, err);
 		m->internal = m->profile = false;
 	}
-	return 0;
+	return r;
 }
 
 /* Without the gateway there is no way out. */
@@ -257,15 +271,23 @@ static int check_net(const struct spec *spec, struct err *err)
 	return spec->network.net == SPEC_NET_NONE ? 0 : program_find("cloche-gateway", &path, err);
 }
 
+static int check_within(struct create_options *o, struct err *err)
+{
+	int r = create_within_check(o->spec, o->within, err);
+
+	o->is_forbidden = r == -EPERM;
+	return r;
+}
+
 int create_options_shape(struct create_options *o, const struct cli *cli, struct err *err)
 {
 	int r = cli_need_root(err);
 
 	if (r == 0)
-		r = resolve_early_mounts(o, err);
+		r = resolve_folders(o, err);
 	spec_network_settle(&o->spec->network);
 	if (r == 0 && o->within)
-		r = create_within_check(o->spec, o->within, err);
+		r = check_within(o, err);
 	else if (r == 0 && o->spec->network.control_plane)
 		r = err_set(err, -EINVAL,
 			"control_plane is for sandboxes that `cloche serve` makes: nobody answers "

@@ -15,6 +15,7 @@ struct create_options {
 	struct image_choice image;
 	struct spec_words secret_files; /* --secret-file, as written */
 	const char *hidden;             /* --hidden: secrets' values (secret_values.h); borrowed */
+	bool is_forbidden;              /* by what within says: this is why it failed */
 	const char *within;    /* --within: what the spec may name (create_within.h); borrowed */
 	size_t n_early_mounts; /* mounts that came from --spec: their paths are not resolved yet */
 };

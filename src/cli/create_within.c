@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "spec/spec_within.h"
 #include "util/fdio.h"
+#include "util/mem.h"
 #include "util/path.h"
 #include "util/scoped.h"
 
@@ -24,24 +27,27 @@ static bool is_beneath_any(const char *path, const json_t *roots)
 	return false;
 }
 
+static int forbid_folder(const char *key, const char *path, struct err *err)
+{
+	return err_set(err, -EPERM,
+		"%s: this account may not use '%s' of the host" SPEC_WITHIN_WHO("host_roots"), key,
+		path);
+}
+
 static int check_folders(const struct spec *spec, const json_t *roots, struct err *err)
 {
 	for (size_t i = 0; i < spec->n_mounts; i++)
 		if (!is_beneath_any(spec->mounts[i].host, roots))
-			return err_set(err, -EPERM,
-				"mount of '%s': this account may not use that folder of the host",
-				spec->mounts[i].host);
+			return forbid_folder("mounts", spec->mounts[i].host, err);
 	if (spec->rootfs && !is_beneath_any(spec->rootfs, roots))
-		return err_set(err, -EPERM,
-			"rootfs '%s': this account may not use that folder of the host",
-			spec->rootfs);
+		return forbid_folder("rootfs", spec->rootfs, err);
 	return 0;
 }
 
 /* An image of this computer is a path too: with ".." in it a prefix says nothing of where it is. */
-static bool climbs(const char *image)
+static bool climbs(const char *path)
 {
-	for (const char *part = image; part; part = strchr(part, '/')) {
+	for (const char *part = path; part; part = strchr(part, '/')) {
 		part += *part == '/';
 		if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0))
 			return true;
@@ -49,19 +55,35 @@ static bool climbs(const char *image)
 	return false;
 }
 
+/* Whether what is there of a path lies where the account may look. */
+static bool is_missing_beneath(const char *path, const json_t *roots)
+{
+	scoped_mem char *text = mem_dup(path);
+	scoped_mem char *real = NULL;
+	struct stat st;
+	char *slash;
+
+	while (lstat(text, &st) < 0 && (slash = strrchr(text, '/')) && slash != text)
+		*slash = '\0';
+	real = realpath(text, NULL);
+	return !climbs(path) && real && is_beneath_any(real, roots);
+}
+
 static int check_image(const struct spec *spec, const json_t *images, struct err *err)
 {
 	if (spec->image && climbs(spec->image))
-		return err_set(err, -EPERM, "image '%s': name it without '..'", spec->image);
+		return err_set(err, -EPERM, "image: '%s': name it without '..'", spec->image);
 	for (size_t i = 0; spec->image && i < json_array_size(images); i++) {
 		const char *prefix = json_string_value(json_array_get(images, i));
 
 		if (prefix && strncmp(spec->image, prefix, strlen(prefix)) == 0)
 			return 0;
 	}
-	return spec->image ? err_set(err, -EPERM, "image '%s': this account may not use it",
-				     spec->image)
-	                   : 0;
+	return spec->image
+	               ? err_set(err, -EPERM,
+				 "image: this account may not use '%s'" SPEC_WITHIN_WHO("images"),
+				 spec->image)
+	               : 0;
 }
 
 /* The file's object, the caller's. */
@@ -97,7 +119,24 @@ int create_within_check(const struct spec *spec, const char *file, struct err *e
 	if (r == 0 && !is_private(within))
 		r = spec_within_network(&spec->network, err);
 	if (r == 0 && spec->record_raw && !json_is_true(json_object_get(within, "raw")))
-		r = err_set(err, -EPERM, "record_raw: this account's records are redacted");
+		r = err_set(err, -EPERM,
+			"record_raw: this account's records are redacted" SPEC_WITHIN_WHO("raw"));
+	json_decref(within);
+	return r;
+}
+
+int create_within_missing(
+	const char *key, const char *path, const char *file, int r, struct err *err)
+{
+	json_t *within = NULL;
+	int failed = read_within(file, &within, err);
+
+	if (failed < 0)
+		return failed;
+	if (is_missing_beneath(path, json_object_get(within, "host_roots")))
+		err_set(err, r, "%s: '%s': %m", key, path);
+	else
+		r = forbid_folder(key, path, err);
 	json_decref(within);
 	return r;
 }
@@ -121,7 +160,8 @@ int create_within_check_private(const char *file, const char *key, struct err *e
 	int r = read_within(file, &within, err);
 
 	if (r == 0 && !is_private(within))
-		r = err_set(err, -EPERM, "%s: this account may not choose one", key);
+		r = err_set(err, -EPERM,
+			"%s: this account may not choose one" SPEC_WITHIN_WHO("private"), key);
 	json_decref(within);
 	return r;
 }

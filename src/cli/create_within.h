@@ -11,6 +11,11 @@
  * where the spec names more. */
 int create_within_check(const struct spec *spec, const char *file, struct err *err);
 
+/* A folder that cannot be resolved (r says why): told so where the account may look, and else refused as if it were there,
+ * so that nobody learns what is. key: the spec's. */
+int create_within_missing(
+	const char *key, const char *path, const char *file, int r, struct err *err);
+
 /* The same for rules that take the place of a living sandbox's: of the network alone. */
 int create_within_check_network(const struct spec_network *net, const char *file, struct err *err);
 

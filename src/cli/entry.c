@@ -144,7 +144,7 @@ static int run_verb(const struct call *c)
 	if (r >= 0)
 		return r;
 	log_warn("%s: %s", verb->name, err.msg[0] ? err.msg : strerror(-r));
-	return CLI_FAILURE;
+	return verb->is_forbidden && verb->is_forbidden(c->options) ? CLI_FORBIDDEN : CLI_FAILURE;
 }
 
 /* "cloche last net" */

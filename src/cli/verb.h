@@ -32,6 +32,8 @@ struct verb {
 	bool is_of_server; /* of a control plane alone: run is NULL */
 	/* What the tables cannot say: options that exclude each other. Negative: wrong usage. May be NULL. */
 	int (*check)(void *options, char **args, size_t n_args, struct err *err);
+	/* Whether run() failed by what --within says: the status is CLI_FORBIDDEN. May be NULL. */
+	bool (*is_forbidden)(const void *options);
 	/* The exit status, or a negative errno with the reason: printed, and the status is CLI_FAILURE. */
 	int (*run)(
 		const struct cli *cli, void *options, char **args, size_t n_args, struct err *err);

@@ -43,6 +43,11 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	return r;
 }
 
+static bool is_forbidden(const void *options)
+{
+	return ((const struct create_options *)options)->is_forbidden;
+}
+
 const struct verb verb_create = {
 	.name = "create",
 	.class = VERB_RUN,
@@ -52,5 +57,6 @@ const struct verb verb_create = {
 	.options_size = sizeof(struct create_options),
 	.init = init,
 	.done = done,
+	.is_forbidden = is_forbidden,
 	.run = run,
 };

@@ -20,7 +20,7 @@
 struct net_rules_options {
 	struct spec_network net; /* what is added: allow, deny, their sets; net where has_net */
 	struct spec_words remove;
-	bool reset;
+	bool reset, is_forbidden;            /* by within */
 	const char *rules, *within, *hidden; /* files; borrowed */
 	bool has_proxy; /* net.upstream_proxy takes the place of the one there is; NULL: none does */
 };
@@ -154,16 +154,19 @@ static int read_rules(struct net_rules_options *o, struct err *err)
 
 /* Before sets are filled in: what stands there then is the host's. Without --rules nobody knows what the change makes of the
  * rules that are there. */
-static int check_within(const struct net_rules_options *o, struct err *err)
+static int check_within(struct net_rules_options *o, struct err *err)
 {
+	int r;
+
 	if (!o->within)
 		return 0;
 	if (!o->rules && !o->has_proxy)
 		return err_set(
 			err, -EINVAL, "'--within' goes with '--rules' or '--upstream-proxy'");
-	if (o->has_proxy)
-		return create_within_check_private(o->within, "upstream_proxy", err);
-	return create_within_check_network(&o->net, o->within, err);
+	r = o->has_proxy ? create_within_check_private(o->within, "upstream_proxy", err)
+	                 : create_within_check_network(&o->net, o->within, err);
+	o->is_forbidden = r == -EPERM;
+	return r;
 }
 
 static int read_hidden(struct net_rules_options *o, struct err *err)
@@ -343,6 +346,11 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	return r;
 }
 
+static bool is_forbidden(const void *options)
+{
+	return ((const struct net_rules_options *)options)->is_forbidden;
+}
+
 const struct verb verb_net_rules = {
 	.name = "net-rules",
 	.class = VERB_RUN,
@@ -355,6 +363,7 @@ const struct verb verb_net_rules = {
 	.options_size = sizeof(struct net_rules_options),
 	.init = init,
 	.done = done,
+	.is_forbidden = is_forbidden,
 	.min_args = 1,
 	.max_args = 1,
 	.run = run,

@@ -7,6 +7,7 @@
 #include "server/launcher_ask.h"
 #include "server/network_objects.h"
 #include "server/network_use.h"
+#include "spec/spec_within.h"
 #include "util/jsonw.h"
 
 static const struct network_object own = {NETWORK_OBJECTS_PROXY, NULL, NETWORK_OBJECTS_OWN};
@@ -36,9 +37,10 @@ static int answer_proxy(struct call *call, const struct network_object *which, s
 
 static int check_may_choose(const struct call *call, struct err *err)
 {
-	return network_objects_may_private(call)
-	               ? 0
-	               : err_set(err, -EPERM, "url: this account may not choose an upstream proxy");
+	static const char why[] =
+		"url: this account may not choose an upstream proxy" SPEC_WITHIN_WHO("private");
+
+	return network_objects_may_private(call) ? 0 : err_set(err, -EPERM, "%s", why);
 }
 
 /* The body's URL, as it is, and the object to be kept, the caller's. */

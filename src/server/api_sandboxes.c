@@ -112,7 +112,7 @@ static int prepare_spec(struct call *call, struct err *err)
 
 	if (account && !json_is_null(account) &&
 		strcmp(json_string_value(account) ?: "", call->caller.account) != 0)
-		return err_set(err, -EPERM, "a sandbox belongs to the account of the key");
+		return err_set(err, -EPERM, "account: a sandbox belongs to the account of the key");
 	json_object_del(call->body, "account");
 	if (!json_object_get(call->body, "trace"))
 		json_object_set_new(call->body, "trace", json_true());

@@ -114,6 +114,17 @@ static const char *behind_word(const char *text)
 	return n > 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
 }
 
+#define STATUS_USAGE     2
+#define STATUS_FAILURE   125
+#define STATUS_FORBIDDEN 126 /* of what an account may name */
+
+static int errno_of(int status)
+{
+	return status == STATUS_FORBIDDEN                           ? -EPERM
+	       : status == STATUS_USAGE || status == STATUS_FAILURE ? -EINVAL
+	                                                            : -EIO;
+}
+
 /* What a verb said on stderr, less what it says to somebody at a terminal: its name, its options, its help. */
 static int say(const char *text, int status, struct err *err)
 {
@@ -125,8 +136,8 @@ static int say(const char *text, int status, struct err *err)
 		if (strncmp(text, before[i], strlen(before[i])) == 0)
 			text += strlen(before[i]);
 	end = help && (!end || help < end) ? help : end;
-	return err_set(err, status == 2 || status == 125 ? -EINVAL : -EIO, "%.*s",
-		end ? (int)(end - text) : (int)strlen(text), text);
+	return err_set(
+		err, errno_of(status), "%.*s", end ? (int)(end - text) : (int)strlen(text), text);
 }
 
 static int take_result(const json_t *answer, char **ret_output, struct err *err)

@@ -129,13 +129,17 @@ static int check_hosts(const char *name, const json_t *secret, const json_t *kep
 		if (!host)
 			return err_set(err, -EINVAL, "secret '%s': hosts are texts", name);
 		if (!has_host(json_object_get(kept, "hosts"), host))
-			return err_set(err, -EPERM, "secret '%s' is not kept for the host '%s'",
+			return err_set(err, -EPERM,
+				"network.secrets: '%s' is not kept for the host '%s': an admin of "
+				"the account can keep it for that one, too",
 				name, host);
 	}
 	if (json_is_true(json_object_get(secret, "plain")) &&
 		!json_is_true(json_object_get(kept, "plain")))
-		return err_set(
-			err, -EPERM, "secret '%s' is kept for verified TLS, not plain", name);
+		return err_set(err, -EPERM,
+			"network.secrets: '%s' is kept for verified TLS: an admin of the account "
+			"can keep it as plain",
+			name);
 	return 0;
 }
 

@@ -109,8 +109,8 @@ int webhook_check_url(const char *url, bool may_be_private, struct err *err)
 		range = address_range_find(parts.authority.host.address);
 	if (range)
 		return err_set(err, -EPERM,
-			"member 'url': %s is %s, where the server's configuration lets no webhook "
-			"of this account go",
+			"member 'url': %s is %s, where no webhook of this account may go; whoever "
+			"runs the server can allow it (\"private\" in its configuration)",
 			parts.authority.host.text, range->what);
 	return 0;
 }

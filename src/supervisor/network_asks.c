@@ -179,7 +179,8 @@ int network_asks_answer(struct supervisor *sup, struct network_asks *asks, const
 	if (is_allowed && !may_private &&
 		!json_string_value(json_object_get(question->place, "host")))
 		return err_set(err, -EPERM,
-			"it asks for an address: this account may allow hosts, not addresses");
+			"it asks for an address: this account may allow hosts, not addresses; "
+			"whoever runs the server can allow it (\"private\" in its configuration)");
 	if (is_allowed && json_is_true(json_object_get(body, "always")))
 		r = allow_always(sup, question->place, actor, err);
 	answer(sup, question, is_allowed, actor,

@@ -212,13 +212,14 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope='module')
 def server(request, state, run_dir):
-	"""A control plane with a state of its own, over each of the two databases; CONFIG of the module is its --config, OPTIONS are more."""
+	"""A control plane with a state of its own, over each of the two databases; CONFIG of the module is its --config (@ in it stands
+	for its folder), OPTIONS are more."""
 	database = request.getfixturevalue('postgres').database() if request.param == 'postgres' else None
 	with open_folder('serve') as folder:
 		cloche = harness.Cloche(folder / 'state', run_dir, folder)
 		harness.lend_skeleton(state, cloche.state)
 		config = getattr(request.module, 'CONFIG', None)
-		(folder / 'config.json').write_text(json.dumps(config or {}))
+		(folder / 'config.json').write_text(json.dumps(config or {}).replace('@', str(folder)))
 		made = serving.Server(cloche, '--config', str(folder / 'config.json'), '--previews', '127.0.0.1:0', '--socket',
 			str(folder / 'cloche.sock'), *getattr(request.module, 'OPTIONS', ()), database=database)
 		yield made

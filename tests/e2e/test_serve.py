@@ -12,6 +12,8 @@ import pytest
 from harness import wait_for
 from serving import Client
 
+CONFIG = {'accounts': {'default': {'host_roots': ['@/roots']}}}
+
 
 @pytest.fixture
 def box(admin):
@@ -235,16 +237,53 @@ def test_a_limit_on_requests(server, admin):
 	assert limited and limited[0].json['code'] == 'rate_limited' and limited[0].headers['Retry-After'] == '1'
 
 
-@pytest.mark.parametrize('spec', [{'mounts': [{'host': '/etc', 'guest': '/m', 'mode': 'ro'}]}, {'rootfs': '/etc'}, {'image': '/etc/passwd'}, {'image': 'debian:12'},
-	{'network': {'net': 'allow', 'allow': ['10.0.0.1']}}, {'network': {'net': 'open', 'allow': ['inward.example.org']}},
-	{'network': {'host_map': ['a.test=127.0.0.1']}}, {'network': {'resolver': ['127.0.0.1:53']}}, {'network': {'net': 'open', 'shadow': True}},
-	{'record_raw': True}, {'account': 'other'}, {'network': {'upstream_proxy': 'http://127.0.0.1:3128'}}, {'network': {'publish': ['127.0.0.1:0:80']}}])
-def test_a_key_is_not_root(server, admin, spec):
+FORBIDDEN = [('mounts', 'host_roots', {'mounts': [{'host': '/etc', 'guest': '/m', 'mode': 'ro'}]}), ('mounts', 'host_roots', {'mounts': [{'host': '/nowhere', 'guest': '/m', 'mode': 'ro'}]}),
+	('rootfs', 'host_roots', {'rootfs': '/etc'}), ('rootfs', 'host_roots', {'rootfs': '/nowhere'}), ('image', 'images', {'image': '/etc/passwd'}), ('image', 'images', {'image': 'debian:12'}),
+	('allow', 'private', {'network': {'net': 'allow', 'allow': ['10.0.0.1']}}), ('allow', 'private', {'network': {'net': 'open', 'allow': ['inward.example.org']}}),
+	('sets', 'private', {'network': {'net': 'allow', 'allow': ['@x'], 'sets': {'@x': ['10.0.0.1']}}}), ('host_map', 'private', {'network': {'host_map': ['a.test=127.0.0.1']}}),
+	('resolver', 'private', {'network': {'resolver': ['127.0.0.1:53']}}), ('shadow', 'private', {'network': {'net': 'open', 'shadow': True}}),
+	('upstream_proxy', 'private', {'network': {'upstream_proxy': 'http://127.0.0.1:3128'}}), ('publish', 'private', {'network': {'publish': ['127.0.0.1:8080:80']}}),
+	('upstream_ca', 'private', {'network': {'upstream_ca': '/nowhere'}}), ('upstream_ca', 'private', {'network': {'upstream_ca': '/etc/shadow'}}),
+	('record_raw', 'raw', {'record_raw': True}), ('account', 'account of the key', {'account': 'other'})]
+
+
+@pytest.mark.parametrize('field, key, spec', FORBIDDEN, ids=[f'{field}-{n}' for n, (field, _, _) in enumerate(FORBIDDEN)])
+def test_a_key_is_not_root(server, admin, field, key, spec):
 	before = admin.get('/v1/sandboxes').json
 	for client in (admin, server.client('member')):
 		refused = client.post('/v1/sandboxes', spec)
-		assert 400 <= refused.status < 404 and refused.json['detail'], refused
+		assert (refused.status, refused.json['code']) == (403, 'forbidden') and refused.json['detail'].startswith(field + ':'), refused
+		assert key in refused.json['detail'], 'who can allow it'
 	assert admin.get('/v1/sandboxes').json == before
+
+
+def test_a_folder_is_what_it_leads_to(server, admin):
+	"""Links and '..' lead out of an account's roots in vain, and nobody learns what is there."""
+	roots = server.cloche.cwd / 'roots'
+	for folder in (server.cloche.cwd / 'other' / 'bin', roots / 'kept'):
+		folder.mkdir(parents=True)
+	(roots / 'kept' / 'f').write_text('kept\n')
+	for name, target in (('out', '/etc'), ('other', server.cloche.cwd / 'other'), ('dangling', '/root/not-there'), ('loop', 'loop')):
+		(roots / name).symlink_to(target)
+	for path in ('out', '../other', 'other', 'dangling', 'dangling/x', 'loop', 'out/not-there', 'out/passwd', '../not-there', 'kept/../../../../etc', 'kept/../../not-there', 'out/../not-there'):
+		for spec in ({'rootfs': f'{roots}/{path}'}, {'mounts': [{'host': f'{roots}/{path}', 'guest': '/m', 'mode': 'ro'}]}):
+			refused = admin.post('/v1/sandboxes', spec)
+			assert (refused.status, refused.json['code']) == (403, 'forbidden') and 'may not use' in refused.json['detail'], (path, refused)
+	for path, says in (('not-there', 'No such file or directory'), ('kept/not-there', 'No such file or directory')):
+		refused = admin.post('/v1/sandboxes', {'mounts': [{'host': f'{roots}/{path}', 'guest': '/m', 'mode': 'ro'}]})
+		assert refused.status == 400 and says in refused.json['detail'], (path, refused)
+	box = admin.create(mounts=[{'host': f'{roots}/kept', 'guest': '/m', 'mode': 'ro'}])
+	assert admin.exec(box, 'cat /m/f')['stdout'] == 'kept\n' and admin.delete(at(box)).status == 200
+
+
+def test_other_routes_forbid_alike(server, admin):
+	for method, path, body, field in (('PUT', '/v1/network-rules', {'net': 'allow', 'allow': ['10.0.0.1']}, 'allow'),
+			('PUT', '/v1/networks/upstream-proxy', {'url': 'http://127.0.0.1:1'}, 'url'), ('POST', '/v1/webhooks', {'url': 'http://127.0.0.1/', 'events': ['exec.end']}, "member 'url'"),
+			('POST', '/v1/api-keys', {'account': 'other'}, None)):
+		client = server.client('admin', account='plain') if method != 'POST' or 'keys' in path else admin
+		refused = client.call(method, path, body)
+		assert (refused.status, refused.json['code']) == (403, 'forbidden'), refused
+		assert not field or (refused.json['detail'].startswith(field) and '"private"' in refused.json['detail']), refused
 
 
 BAD = [('POST', '/v1/sandboxes', b'{', 400), ('POST', '/v1/sandboxes', b'[]', 400), ('POST', '/v1/sandboxes', b'{"nonsense":1}', 400),
