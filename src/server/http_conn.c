@@ -7,9 +7,6 @@
  * be silent, but what was written to it must be taken, too. */
 #include "server/http_conn.h"
 
-#include <event2/bufferevent_ssl.h>
-#include <fcntl.h>
-#include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,34 +141,18 @@ static void on_written(struct bufferevent *bev, void *ctx)
 		exchange->on_drained(exchange->drained_arg);
 }
 
-/* Its first bytes were not TLS. */
-static bool is_plain(struct http_conn *conn)
-{
-	unsigned long e;
-	bool is = false;
-
-	while ((e = bufferevent_get_openssl_error(conn->bev)))
-		is |= ERR_GET_LIB(e) == ERR_LIB_SSL &&
-		      (ERR_GET_REASON(e) == SSL_R_HTTP_REQUEST ||
-			      ERR_GET_REASON(e) == SSL_R_HTTPS_PROXY_REQUEST ||
-			      ERR_GET_REASON(e) == SSL_R_WRONG_VERSION_NUMBER);
-	return is && conn->state == HTTP_IDLE &&
-	       !SSL_is_init_finished(bufferevent_openssl_get_ssl(conn->bev));
-}
-
 /* Who speaks plain HTTP where TLS is spoken is told so, in plain HTTP. */
 static void answer_plain(struct http_conn *conn)
 {
 	static const struct http_refusal refusal = {
 		400, "bad_request", "this port speaks TLS: use https://"};
-	int fd = fcntl(bufferevent_getfd(conn->bev), F_DUPFD_CLOEXEC, 0);
+	struct bufferevent *plain = http_side_make_plain(conn->conns->base, conn->bev);
 
-	if (fd < 0) {
+	if (!plain) {
 		http_conn_drop(conn);
 		return;
 	}
-	bufferevent_free(conn->bev);
-	conn->bev = bufferevent_socket_new(conn->conns->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	conn->bev = plain;
 	begin(conn);
 	http_read_refuse(conn, &refusal);
 }
@@ -179,7 +160,7 @@ static void answer_plain(struct http_conn *conn)
 static void on_event(struct bufferevent *bev, short what, void *ctx)
 {
 	(void)bev;
-	if ((what & BEV_EVENT_ERROR) && bufferevent_openssl_get_ssl(bev) && is_plain(ctx))
+	if ((what & BEV_EVENT_ERROR) && http_side_is_plain(bev))
 		answer_plain(ctx);
 	else if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT))
 		http_conn_drop(ctx);

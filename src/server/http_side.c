@@ -2,6 +2,7 @@
 #include "server/http_side.h"
 
 #include <event2/bufferevent_ssl.h>
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
 
@@ -11,6 +12,30 @@ struct bufferevent *http_side_open(struct event_base *base, int fd, SSL_CTX *tls
 		return bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 	return bufferevent_openssl_socket_new(
 		base, fd, SSL_new(tls), BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+}
+
+bool http_side_is_plain(struct bufferevent *bev)
+{
+	SSL *tls = bufferevent_openssl_get_ssl(bev);
+	unsigned long e;
+	bool is = false;
+
+	while (tls && (e = bufferevent_get_openssl_error(bev)))
+		is |= ERR_GET_LIB(e) == ERR_LIB_SSL &&
+		      (ERR_GET_REASON(e) == SSL_R_HTTP_REQUEST ||
+			      ERR_GET_REASON(e) == SSL_R_HTTPS_PROXY_REQUEST ||
+			      ERR_GET_REASON(e) == SSL_R_WRONG_VERSION_NUMBER);
+	return is && !SSL_is_init_finished(tls);
+}
+
+struct bufferevent *http_side_make_plain(struct event_base *base, struct bufferevent *bev)
+{
+	int fd = fcntl(bufferevent_getfd(bev), F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return NULL;
+	bufferevent_free(bev);
+	return bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 }
 
 int http_side_take_head(

@@ -271,13 +271,41 @@ static void on_written(struct bufferevent *bev, void *ctx)
 	preview_conn_settle(conn);
 }
 
+static void on_event(struct bufferevent *bev, short what, void *ctx);
+
+/* Its bufferevent is new. */
+static void begin(struct preview_conn *conn)
+{
+	bufferevent_setcb(conn->client, on_read, on_written, on_event, conn);
+	bufferevent_setwatermark(conn->client, EV_READ, 0, READ_MAX);
+	bufferevent_set_timeouts(conn->client, NULL, &(struct timeval){.tv_sec = TAKE_S});
+	bufferevent_enable(conn->client, EV_READ | EV_WRITE);
+	preview_conn_set_state(conn, PREVIEW_IDLE);
+}
+
+/* Who speaks plain HTTP where TLS is spoken is told so, in plain HTTP. */
+static void answer_plain(struct preview_conn *conn)
+{
+	struct bufferevent *plain = http_side_make_plain(conn->all->server->base, conn->client);
+
+	if (!plain) {
+		conn->is_over = true;
+		return;
+	}
+	conn->client = plain;
+	begin(conn);
+	refuse(conn, &(struct http1_fault){400, "this port speaks TLS: use https://"});
+}
+
 static void on_event(struct bufferevent *bev, short what, void *ctx)
 {
 	struct preview_conn *conn = ctx;
 
 	if (!(what & (BEV_EVENT_EOF | BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)))
 		return;
-	if (conn->state == PREVIEW_TUNNEL && what & BEV_EVENT_EOF)
+	if (what & BEV_EVENT_ERROR && http_side_is_plain(bev))
+		answer_plain(conn);
+	else if (conn->state == PREVIEW_TUNNEL && what & BEV_EVENT_EOF)
 		preview_pipe_on_client_end(conn);
 	else
 		conn->is_over = true;
@@ -325,9 +353,5 @@ void preview_conn_add(void *ctx, int fd, SSL_CTX *tls, const struct http_peer *p
 		conn->next->prev = conn;
 	all->first = conn;
 	all->n_conns++;
-	bufferevent_setcb(bev, on_read, on_written, on_event, conn);
-	bufferevent_setwatermark(bev, EV_READ, 0, READ_MAX);
-	bufferevent_set_timeouts(bev, NULL, &(struct timeval){.tv_sec = TAKE_S});
-	bufferevent_enable(bev, EV_READ | EV_WRITE);
-	preview_conn_set_state(conn, PREVIEW_IDLE);
+	begin(conn);
 }

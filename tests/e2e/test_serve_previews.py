@@ -23,6 +23,7 @@ STORES = ['sqlite'] # what asks the database is in test_serve_preview_replicas.p
 
 class Page:
 	"""A preview as a browser that is let in sees it, over connections of its own."""
+	cookie_name = COOKIE
 
 	def __init__(self, made, cookie=None):
 		self.id, self.url, self.cookie = made['id'], made['url'], cookie
@@ -35,7 +36,7 @@ class Page:
 		return connection
 
 	def fields(self, headers=None):
-		return {'Host': self.host, **({'Cookie': f'{COOKIE}={self.cookie}'} if self.cookie else {}), **(headers or {})}
+		return {'Host': self.host, **({'Cookie': f'{self.cookie_name}={self.cookie}'} if self.cookie else {}), **(headers or {})}
 
 	def ask(self, method, path, body=None, headers=None, over=None, **how):
 		"""(status, headers, body)"""

@@ -18,6 +18,7 @@ import harness
 from conftest import open_folder
 from harness import wait_for
 from serving import Client, Server, free_port
+from test_serve_previews import Page, link, make, serve_inside, target_of
 
 NAMES = 'subjectAltName=DNS:localhost,DNS:cloche.example.org,IP:127.0.0.1'
 CA_CONFIG = """[ca]
@@ -33,7 +34,7 @@ x509_extensions = leaf
 [any]
 commonName = supplied
 [leaf]
-subjectAltName = DNS:localhost,DNS:cloche.example.org,IP:127.0.0.1
+subjectAltName = DNS:localhost,DNS:cloche.example.org,DNS:*.previews.example.net,IP:127.0.0.1
 [authority]
 basicConstraints = critical,CA:TRUE
 [req]
@@ -94,13 +95,13 @@ def secure(authority, state, run_dir):
 	with open_folder('tls') as folder:
 		cloche = harness.Cloche(folder / 'state', run_dir, folder)
 		harness.lend_skeleton(state, cloche.state)
-		(folder / 'config.json').write_text('{"names": ["cloche.example.org"]}')
+		(folder / 'config.json').write_text('{"names": ["cloche.example.org"], "previews": {"domain": "previews.example.net"}}')
 		cert, key = authority.make('first')
 		(folder / 'cert.pem').write_bytes(cert.read_bytes())
 		(folder / 'key.pem').write_bytes(key.read_bytes())
 		(folder / 'key.pem').chmod(0o600)
 		made = Server(cloche, '--config', folder / 'config.json', '--socket', folder / 'cloche.sock', '--tls-cert', folder / 'cert.pem', '--tls-key', folder / 'key.pem',
-			tls=authority.context())
+			'--previews', '127.0.0.1:0', tls=authority.context())
 		yield made
 		made.close()
 		cloche.check_clean()
@@ -362,3 +363,40 @@ def test_a_certificate_that_runs_out_is_no_reason_not_to_start_again(secure, aut
 def _is_over(secure):
 	text = ssl.get_server_certificate(('127.0.0.1', secure.port))
 	return subprocess.run(['openssl', 'x509', '-noout', '-checkend', '0'], input=text, text=True, capture_output=True, check=False).returncode == 1
+
+
+# ---- previews ----
+
+class SecurePage(Page):
+	cookie_name = '__Host-cloche_preview'
+
+	def __init__(self, made, context, cookie=None):
+		super().__init__(made, cookie)
+		self.context = context
+
+	def open(self):
+		connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=20)
+		connection.sock = self.context.wrap_socket(socket.create_connection(('127.0.0.1', self.port), 20), server_hostname=self.host.partition(':')[0])
+		return connection
+
+
+def test_previews(secure, authority, box):
+	serve_inside(secure.admin, box)
+	made = make(secure.admin, box)
+	page = SecurePage(made, authority.context())
+	assert made['url'] == f'https://pv-{made["id"][3:]}.previews.example.net:{page.port}/' and page.status() == 403
+	status, headers, _ = page.get(target_of(link(secure.admin, page.id)['url']))
+	[line] = headers.get_all('Set-Cookie')
+	name, _, rest = line.partition('=')
+	value, _, attributes = rest.partition('; ')
+	assert (status, name, attributes) == (303, '__Host-cloche_preview', 'Path=/; Max-Age=43200; HttpOnly; SameSite=Lax; Secure')
+	page.cookie = value
+	with contextlib.closing(page.open()) as over:
+		for _ in range(3):
+			assert page.ask('GET', '/', over=over)[2].endswith(b'hello from inside</h1>')
+		assert page.ask('POST', '/sum', bytes(3 << 20), over=over)[2].startswith(b'3145728 ')
+		assert len(page.ask('GET', '/big/3000000', over=over)[2]) == 3000000
+	assert ('x-cloche-origin', page.origin) in page.head(Origin=page.origin) and page.status(Origin=page.origin.replace('https', 'http') + '0') == 403
+	page.cookie_name = 'cloche_preview' # which another host of this domain can set
+	assert page.status() == 403
+	assert b'this port speaks TLS' in page.raw(f'GET / HTTP/1.1\r\nHost: {page.host}\r\n\r\n')
