@@ -5,6 +5,7 @@
   /head          the request's line and fields, as they came, as JSON
   /raw/HEX       these very bytes as the answer; /cut/HEX: then a reset, /close/HEX: then the end
   /sum           length and SHA-256 of the body
+  /count         how often it was posted to
   /big/N, /big/N/chunked   N bytes
   /events        an event; another one once /go was asked for
   /hints         an informational answer first
@@ -21,7 +22,7 @@ import sys
 import threading
 import time
 
-GO = threading.Event()
+GO, COUNT = threading.Event(), []
 BLOCK = bytes(range(256)) * 256
 GUID = b'258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 
@@ -97,6 +98,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 			n += len(part)
 			digest.update(part)
 		self.answer(b'%d %s' % (n, digest.hexdigest().encode()))
+
+	def on_count(self, rest):
+		COUNT.extend([1] * (self.command == 'POST'))
+		self.answer(b'%d' % len(COUNT))
 
 	def on_big(self, rest):
 		size, _, way = rest.partition('/')

@@ -423,22 +423,40 @@ def test_the_key_of_the_link_was_revoked(server, box):
 
 # ---- bounds ----
 
+def memory(server):
+	return int(pathlib.Path(f'/proc/{server.serve_pid()}/statm').read_text().split()[1]) * 4096
+
+
 def test_a_browser_that_takes_nothing(server, public):
 	"""100 MiB that nobody takes wait inside, not in the server's memory."""
-	def memory():
-		return int(pathlib.Path(f'/proc/{server.serve_pid()}/statm').read_text().split()[1]) * 4096
 	assert public.status() == 200
-	before, socks = memory(), []
+	before, socks = memory(server), []
 	for _ in range(20):
 		socks.append(socket.create_connection(('127.0.0.1', public.port), 20))
 		socks[-1].sendall(b'GET /big/104857600 HTTP/1.1\r\nHost: %s\r\n\r\n' % public.host.encode())
 	for sock in socks:
 		assert sock.recv(1) == b'H'
 	assert public.status() == 200
-	grown = memory() - before
+	grown = memory(server) - before
 	for sock in socks:
 		sock.close()
 	assert grown < 20 * (2 << 20), grown
+
+
+def test_a_server_that_takes_nothing(server, public):
+	"""Of 100 MiB that nobody reads inside, the browser keeps most."""
+	before, socks = memory(server), []
+	for _ in range(5):
+		sock = socket.create_connection(('127.0.0.1', public.port), 20)
+		sock.sendall(b'POST /slow/20 HTTP/1.1\r\nHost: %s\r\nContent-Length: 104857600\r\n\r\n' % public.host.encode())
+		socks.append(sock)
+		sock.settimeout(0.1)
+		with pytest.raises(TimeoutError):
+			sock.sendall(bytes(104857600))
+	grown = memory(server) - before
+	for sock in socks:
+		sock.close()
+	assert grown < 5 * (2 << 20) and public.status() == 200, grown
 
 
 def test_too_many_connections(server, box):
