@@ -130,6 +130,14 @@ int lines_next(struct lines *lines, struct slice *ret_line)
 	return 1;
 }
 
+void lines_seek(struct lines *lines, uint64_t offset)
+{
+	lines->buf.len = lines->at = 0;
+	lines->is_long = false;
+	lines->is_skipping = offset > 0; /* the byte before it may end a line */
+	lines->offset = offset > 0 ? offset - 1 : 0;
+}
+
 uint64_t lines_next_offset(const struct lines *lines)
 {
 	return lines->offset + lines->at;

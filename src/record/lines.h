@@ -25,8 +25,10 @@ void lines_done(struct lines *lines);
 /* 1: a line, without its end, good until the next call; 0: no whole line is there (any more, or yet);
  * negative: cannot be read. */
 int lines_next(struct lines *lines, struct slice *ret_line);
-/* Where the line last given begins, and where the next one does. */
+/* Where the next line begins. */
 uint64_t lines_next_offset(const struct lines *lines);
+/* The next line is the first one that begins at this offset or behind it. Numbers go on as if those between were none. */
+void lines_seek(struct lines *lines, uint64_t offset);
 /* After 0: the bytes behind the last line end, as far as they are read. */
 struct slice lines_rest(const struct lines *lines);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "record/control_line.h"
+#include "record/journal_seek.h"
 #include "record/lines.h"
 #include "record/record_blob.h"
 #include "record/record_internal.h"
@@ -36,6 +37,8 @@ struct reader {
 	int dirfd;
 	struct source log, trace;
 	uint64_t next; /* the number that should come */
+	uint64_t from; /* those before it are passed over */
+	char *exec;    /* NULL, or: those without this text */
 	uint64_t n_bad;
 	struct slice line;
 	struct str meta, seal;
@@ -125,6 +128,51 @@ int reader_open(const char *dir, struct reader **ret_reader, struct err *err)
 	return 0;
 }
 
+/* ---- a place in the middle ---- */
+
+/* The last file of the trace that begins before seq. */
+static int find_segment(struct reader *reader, uint64_t seq)
+{
+	uint64_t first;
+	int r = 0;
+
+	if (reader->trace.segment == 0)
+		return 0; /* none yet */
+	while (r == 0 && reader->trace.segment < RECORD_JOURNAL_N_SEGMENTS)
+		r = open_segment(reader, reader->trace.segment + 1);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	for (;;) {
+		r = journal_seek_first(&reader->trace.lines, &first);
+		if (r < 0 || (r == 1 && first <= seq) || reader->trace.segment == 1)
+			return r < 0 ? r : 0;
+		r = open_segment(reader, reader->trace.segment - 1);
+		if (r < 0)
+			return r;
+	}
+}
+
+int reader_skip_to(struct reader *reader, uint64_t seq, struct err *err)
+{
+	int r = journal_seek(&reader->log.lines, seq);
+
+	if (r < 0)
+		return err_set(err, r, "read log.jsonl: %m");
+	r = find_segment(reader, seq);
+	if (r == 0)
+		r = journal_seek(&reader->trace.lines, seq);
+	if (r < 0)
+		return err_set(err, r, "read trace-%05u.jsonl: %m", reader->trace.segment);
+	reader->next = reader->from = seq;
+	return 0;
+}
+
+void reader_only(struct reader *reader, struct slice exec)
+{
+	free(reader->exec);
+	reader->exec = mem_copy(exec.p, exec.len);
+}
+
 static void done_source(struct source *source)
 {
 	lines_done(&source->lines);
@@ -139,8 +187,34 @@ void reader_free(struct reader *reader)
 	done_source(&reader->trace);
 	str_done(&reader->meta);
 	str_done(&reader->seal);
+	free(reader->exec);
 	scoped_close(&reader->dirfd);
 	free(reader);
+}
+
+static bool is_wanted(const struct reader *reader, struct slice line, uint64_t seq)
+{
+	static const char tracing[] = "\"kind\":\"trace.";
+
+	if (seq < reader->from)
+		return false;
+	return !reader->exec || memmem(line.p, line.len, reader->exec, strlen(reader->exec)) ||
+	       memmem(line.p, line.len, tracing, sizeof(tracing) - 1);
+}
+
+/* An event that is passed over, as one of an unknown kind is: its number counts. */
+static bool pass_over(struct reader *reader, struct source *source, struct slice line)
+{
+	static const char start[] = "{\"v\":";
+	uint64_t seq;
+
+	if ((!reader->from && !reader->exec) || !slice_starts(line, start) ||
+		control_line_seq(line, &seq) < 0 || is_wanted(reader, line, seq))
+		return false;
+	source->is_unknown = true;
+	source->seq = seq;
+	source->line = line;
+	return true;
 }
 
 /* Takes a line as the one that waits: false where it is none to wait for. */
@@ -153,6 +227,8 @@ static bool take_line(struct reader *reader, struct source *source, struct slice
 		reader->n_bad++;
 		return false;
 	}
+	if (pass_over(reader, source, line))
+		return true;
 	if (control_line_read(line, &control) != CONTROL_LINE_EVENT) {
 		reader->n_bad += control.kind == CONTROL_LINE_BAD;
 		control_line_done(&control);
@@ -250,7 +326,7 @@ int reader_next(struct reader *reader, const struct event **ret_ev, struct err *
 		source->has = false;
 		if (source->seq >= reader->next)
 			reader->next = source->seq + 1;
-		if (source->is_unknown)
+		if (source->is_unknown || source->seq < reader->from)
 			continue;
 		reader->line = source->line;
 		*ret_ev = event_json_get(source->parsed);

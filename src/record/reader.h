@@ -14,6 +14,13 @@ int reader_open(const char *dir, struct reader **ret_reader, struct err *err);
 void reader_free(struct reader *reader);
 SCOPED_TYPE(reader)
 
+/* Before the first reader_next(): what it gives begins with this number. What comes before is not read, so it costs the same
+ * however long the record is. */
+int reader_skip_to(struct reader *reader, uint64_t seq, struct err *err);
+/* Likewise: it gives the events of this exec, and those that tell of tracing (trace.*); of others only such as hold its id.
+ * They are passed over without being taken apart, which is most of the work. exec is copied. */
+void reader_only(struct reader *reader, struct slice exec);
+
 /* The next event in seq order, good until the next call: 1; 0 at the end of what is there (a reader
  * of a live record may call again later and go on); negative where a journal cannot be read. Lines of
  * unknown kind are passed over. */

@@ -9,6 +9,7 @@
 #include "view/file_access.h"
 #include "view/program_class.h"
 #include "view/saturate.h"
+#include "view/view_filter.h"
 
 static void on_refusal(void *ctx, const struct event *ev, const struct process_node *node);
 
@@ -238,12 +239,6 @@ static void take_started(struct summary *summary, const struct event *ev)
 		summary_note_reason(summary, &summary->sources, ev->sources.items[i]);
 }
 
-/* Then it is nobody's inside: a peer, or a process of the host that opened a file through the sandbox's mount. */
-static bool is_from_outside(const struct event *ev)
-{
-	return ev->kind == EVENT_NET_ACCEPT || (event_has(ev, witness) && event_has(ev, entered));
-}
-
 void summary_add(struct summary *summary, const struct event *ev)
 {
 	if (!summary->first_ms)
@@ -255,7 +250,7 @@ void summary_add(struct summary *summary, const struct event *ev)
 			summary->missing, (int64_t)((ev->seq - summary->last_seq - 1) & INT64_MAX));
 		summary->last_seq = ev->seq;
 	}
-	if (ev->kind <= EVENT_SECRET_MISUSE && ev->pid == 0 && !is_from_outside(ev))
+	if (view_filter_lacks_process(ev))
 		summary->without_pid++;
 	if (ev->kind == EVENT_EXEC_START)
 		summary->execs.started++;

@@ -73,7 +73,7 @@ static int copy_text(const struct call *call, const char *key, char **ret, struc
 static int read_spec(const struct call *call, struct spec_exec *exec, struct err *err)
 {
 	static const char *const names[] = {"command", "argv", "cwd", "env", "user", "timeout_ms",
-		"stdin", "stdin_open", "detach", "kill_on_disconnect", NULL};
+		"stdin", "stdin_open", "detach", "kill_on_disconnect", "trace", NULL};
 	int r = call_check_body(call, names, err);
 
 	if (r == 0)
@@ -107,6 +107,27 @@ static int read_input(
 		str_add(&ask->input, json_string_value(input), json_string_length(input));
 	ask->has_input = exec->has_stdin = ask->input.len > 0 || ask->stays_open;
 	return 0;
+}
+
+static int read_trace(
+	struct call *call, struct exec_ask *ask, const struct spec_exec *exec, struct err *err)
+{
+	int r = exec_trace_read(call, &ask->trace, err);
+
+	if (r == 0 && ask->trace.shapes && exec->detach)
+		r = err_set(err, -EINVAL,
+			"'trace' and 'detach' exclude each other: ask for the trace when it has "
+			"ended, at .../trace/...?exec=");
+	return r;
+}
+
+static int connect_for(struct call *call, const char *id, struct exec_ask *ask, struct err *err)
+{
+	int r = ask->fd = launcher_ask_connect(call->server, id, err);
+
+	if (r >= 0 && ask->trace.shapes)
+		r = exec_trace_begin(call, &ask->trace, ask->fd, err);
+	return r;
 }
 
 static int take_quota(struct call *call, struct exec_ask *ask, struct err *err)
@@ -147,9 +168,11 @@ int api_exec_start(struct call *call, struct err *err)
 	if (r == 0)
 		r = call_bool(call, "kill_on_disconnect", &ask->kill_when_gone, err);
 	if (r == 0)
+		r = read_trace(call, ask, exec, err);
+	if (r == 0)
 		r = take_quota(call, ask, err);
 	if (r == 0)
-		r = ask->fd = launcher_ask_connect(call->server, id, err);
+		r = connect_for(call, id, ask, err);
 	if (r < 0)
 		return r;
 	exec->source = mem_dup("agent");

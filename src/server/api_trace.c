@@ -12,56 +12,10 @@
 #include "server/api.h"
 #include "server/launcher_ask.h"
 #include "server/page.h"
+#include "server/trace_shapes.h"
 #include "util/clock.h"
 #include "util/mem.h"
-#include "view/command_list.h"
-#include "view/file_table.h"
 #include "view/network_body.h"
-#include "view/network_table.h"
-#include "view/process_tree.h"
-#include "view/timeline.h"
-
-struct shape {
-	const char *name;
-	void *(*new)(const struct view_filter *filter);
-	void (*free)(void *view);
-	void (*add)(void *view, const struct event *ev);
-	void (*json)(void *view, struct str *out);
-};
-
-#define SHAPE(view) \
-	static void *shape_##view##_new(const struct view_filter *filter) \
-	{ \
-		return view##_new(filter); \
-	} \
-	static void shape_##view##_free(void *v) \
-	{ \
-		view##_free(v); \
-	} \
-	static void shape_##view##_add(void *v, const struct event *ev) \
-	{ \
-		view##_add(v, ev); \
-	} \
-	static void shape_##view##_json(void *v, struct str *out) \
-	{ \
-		view##_json(v, out); \
-	}
-#define SHAPE_ROW(view) \
-	shape_##view##_new, shape_##view##_free, shape_##view##_add, shape_##view##_json
-
-SHAPE(process_tree)
-SHAPE(file_table)
-SHAPE(network_table)
-SHAPE(command_list)
-SHAPE(timeline)
-
-static const struct shape shapes[] = {
-	{"processes", SHAPE_ROW(process_tree)},
-	{"files", SHAPE_ROW(file_table)},
-	{"network", SHAPE_ROW(network_table)},
-	{"commands", SHAPE_ROW(command_list)},
-	{"timeline", SHAPE_ROW(timeline)},
-};
 
 /* ---- what part of it ---- */
 
@@ -141,6 +95,8 @@ static int open_part(struct call *call, struct part *part, struct err *err)
 	r = reader_open(dir, &part->reader, err);
 	if (r < 0)
 		return r;
+	if (exec)
+		reader_only(part->reader, slice_of(exec));
 	part->filter.since =
 		(struct view_bound){.kind = VIEW_BOUND_SEQ, .value = find_clear(dir) + 1};
 	start_ms = created_ms(part->reader);
@@ -158,36 +114,35 @@ static int open_part(struct call *call, struct part *part, struct err *err)
 
 /* ---- shapes ---- */
 
-static int fold(
-	const struct part *part, const struct shape *shape, struct str *out, struct err *err)
+static int fold(struct call *call, const struct part *part, const struct trace_shape *shape,
+	struct err *err)
 {
 	void *view = shape->new (&part->filter);
+	bool is_traced = shape->sources == 0;
 	const struct event *ev;
 	int r;
 
-	while ((r = reader_next(part->reader, &ev, err)) == 1)
+	while ((r = reader_next(part->reader, &ev, err)) == 1) {
+		is_traced |= ev->kind == EVENT_TRACE_STARTED || ev->kind == EVENT_TRACE_BLIND;
 		shape->add(view, ev);
+	}
+	if (r == 0 && !is_traced) {
+		call->code = "not_traced";
+		r = err_set(err, -EBADFD, "this sandbox is not traced");
+	}
 	if (r == 0) {
-		str_puts(out, "{\"items\":");
-		shape->json(view, out);
-		str_puts(out, ",\"next_cursor\":null}");
+		str_puts(&call->out, "{\"items\":");
+		shape->json(view, &call->out);
+		str_puts(&call->out, ",\"next_cursor\":null}");
 	}
 	shape->free(view);
 	return r;
 }
 
-static const struct shape *find_shape(const char *name)
-{
-	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-		if (strcmp(shapes[i].name, name) == 0)
-			return &shapes[i];
-	return NULL;
-}
-
 int api_trace_shape(struct call *call, struct err *err)
 {
 	static const char *const names[] = {"from", "to", "exec", "noise", "internal", NULL};
-	const struct shape *shape = find_shape(strrchr(call->path, '/') + 1);
+	const struct trace_shape *shape = trace_shapes_find(strrchr(call->path, '/') + 1);
 	struct part part = {0};
 	int r = call_check_query(call, names, err);
 
@@ -195,7 +150,7 @@ int api_trace_shape(struct call *call, struct err *err)
 		r = open_part(call, &part, err);
 	if (r < 0)
 		return r;
-	r = fold(&part, shape, &call->out, err);
+	r = fold(call, &part, shape, err);
 	reader_free(part.reader);
 	return r;
 }
@@ -227,6 +182,8 @@ int api_trace_events(struct call *call, struct err *err)
 	if (r < 0)
 		return r;
 	r = page_begin(&page, call, true, err);
+	if (r == 0 && page.cursor > 0)
+		r = reader_skip_to(part.reader, (uint64_t)page.cursor + 1, err);
 	if (r == 0)
 		r = add_events(&page, &part, err);
 	reader_free(part.reader);

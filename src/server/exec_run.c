@@ -138,6 +138,9 @@ static void run_end(struct work *work)
 	if (r == 0 || (r == -EPIPE && run->is_started))
 		r = api_exec_row(
 			run->call, run->ask->sandbox, run->exec, &run->call->out, &run->err);
+	if (r == 0 && run->ask->trace.shapes)
+		exec_trace_add(run->server, &run->ask->trace, run->ask->sandbox, run->exec,
+			&run->call->out);
 	call_settle(run->call, r, &run->err);
 	run->failure = r;
 }
@@ -176,7 +179,7 @@ static void end(struct exec_run *run, int r)
 	run->failure = r;
 	let_go(run);
 	run->work = (struct work){.run = run_end, .done = end_done};
-	workers_add(run->server->workers, &run->work);
+	workers_add(run->ask->trace.shapes ? run->server->slow : run->server->workers, &run->work);
 }
 
 /* ---- from the supervisor ---- */

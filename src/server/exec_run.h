@@ -6,6 +6,7 @@
 #define SERVER_EXEC_RUN_H
 
 #include "server/call.h"
+#include "server/exec_trace.h"
 #include "util/id.h"
 
 struct exec_ask {
@@ -17,6 +18,7 @@ struct exec_ask {
 	bool stays_open; /* its stdin does not end behind that: more comes by exec_run_feed() */
 	bool is_stream, is_detached;
 	bool kill_when_gone;
+	struct exec_trace trace;     /* that goes into the answer */
 	struct allowance *allowance; /* where it counts, by account; NULL: not yet */
 	char account[64];
 };

@@ -12,8 +12,9 @@ struct recorder {
 	struct refused_hosts *refused;
 	uint64_t unflushed;
 	uint64_t n_lost; /* events that could not be written */
+	uint64_t traced_since;
 	bool has_hinted[HINT_N_KINDS];
-	bool is_broken;
+	bool is_broken, is_blind;
 };
 
 static void broke(struct recorder *recorder, int error)
@@ -53,6 +54,9 @@ static void keep(struct recorder *recorder, struct event *ev)
 		return;
 	}
 	recorder->unflushed++;
+	recorder->is_blind |= ev->kind == EVENT_TRACE_BLIND && ev->exec.len == 0;
+	if (ev->kind == EVENT_TRACE_STARTED)
+		recorder->traced_since = ev->seq;
 	recorder->config.on_event(recorder->config.ctx);
 	if (recorder->config.on_file && is_about_files(ev))
 		recorder->config.on_file(recorder->config.ctx, ev);
@@ -149,6 +153,16 @@ void recorder_say_lost(struct recorder *recorder)
 	event_set_text(&ev, reason, "the record could not be written");
 	recorder->n_lost = 0;
 	recorder_emit_now(recorder, &ev);
+}
+
+uint64_t recorder_traced_since(const struct recorder *recorder)
+{
+	return recorder->traced_since;
+}
+
+bool recorder_is_blind(const struct recorder *recorder)
+{
+	return recorder->is_blind;
 }
 
 bool recorder_is_broken(const struct recorder *recorder)

@@ -34,6 +34,10 @@ void recorder_forget_hosts(struct recorder *recorder, const char *exec_id);
 void recorder_flush(struct recorder *recorder, bool sync);
 /* Before the closing lines: how many events found no room, as a loss. */
 void recorder_say_lost(struct recorder *recorder);
+/* What is seen: the number of the last trace.started (0: none), and whether something is out of sight whatever runs, by a
+ * trace.blind that names no exec. */
+uint64_t recorder_traced_since(const struct recorder *recorder);
+bool recorder_is_blind(const struct recorder *recorder);
 bool recorder_is_broken(const struct recorder *recorder);
 
 #endif

@@ -208,6 +208,9 @@ static int on_status(struct request *req, struct err *err)
 	jsonw_kint(&j, "execs", n_running);
 	jsonw_kint(&j, "events", (int64_t)record_next_seq(sup->record) - 1);
 	jsonw_kbool(&j, "traced", sup->tracing != NULL);
+	jsonw_kint(&j, "trace", sup->spec->trace); /* what it was asked for */
+	jsonw_kint(&j, "traced_since", (int64_t)recorder_traced_since(sup->recorder));
+	jsonw_kbool(&j, "blind", recorder_is_blind(sup->recorder));
 	jsonw_kint(&j, "init_pid", sandbox_init_pid(sup->sandbox));
 	jsonw_kint(&j, "id_base", sandbox_id_base(sup->sandbox));
 	jsonw_ktext(&j, "cwd", sandbox_default_cwd(sup->sandbox));

@@ -48,6 +48,17 @@ bool view_filter_takes(const struct view_filter *filter, const struct event *ev)
 	return slice_eq(ev->exec, filter->exec);
 }
 
+/* Then it is nobody's inside: a peer, or a process of the host that opened a file through the sandbox's mount. */
+static bool is_from_outside(const struct event *ev)
+{
+	return ev->kind == EVENT_NET_ACCEPT || (event_has(ev, witness) && event_has(ev, entered));
+}
+
+bool view_filter_lacks_process(const struct event *ev)
+{
+	return ev->kind <= EVENT_SECRET_MISUSE && ev->pid == 0 && !is_from_outside(ev);
+}
+
 bool view_filter_is_kernel_path(struct slice path)
 {
 	if (path_is_beneath(path, slice_of("/dev/shm")) ||

@@ -35,6 +35,9 @@ struct view_filter {
  * exec concerns every exec. Noise is not looked at: it depends on all that happened to a path. */
 bool view_filter_takes(const struct view_filter *filter, const struct event *ev);
 
+/* Whether it should name a process and does not, so that it may be anybody's. */
+bool view_filter_lacks_process(const struct event *ev);
+
 /* /proc, /sys, /dev (but not shared memory and queues, which hold data). */
 bool view_filter_is_kernel_path(struct slice path);
 /* Shared libraries, the loader's cache, locale data: noise where they were only read. */
