@@ -29,7 +29,7 @@ struct preview {
 	int64_t created_ms;
 };
 
-/* Where previews are shown. */
+/* Where previews are shown, as browsers have it: something before us may have TLS. */
 struct preview_place {
 	const char *domain; /* in small letters */
 	uint16_t port;

@@ -312,7 +312,7 @@ static void let_in(struct preview_conn *conn, const struct preview_job *job)
 	exchange_add_start(&out, 303, NULL, false);
 	http1_add_field(&out, slice_of("Location"), slice_of("/"));
 	if (preview_pass_add_cookie(conn->all->server->secrets, &job->sight.preview, job->key,
-		    clock_wall_ms() / 1000, conn->peer.is_tls, &out, NULL) < 0) {
+		    clock_wall_ms() / 1000, conn->all->place.is_tls, &out, NULL) < 0) {
 		say_not_now(conn);
 		return;
 	}
@@ -425,6 +425,6 @@ void preview_door_enter(struct preview_conn *conn)
 		return;
 	}
 	conn->has_pass = preview_pass_find(conn->all->server->secrets, conn->id, head,
-				 clock_wall_ms() / 1000, conn->peer.is_tls, &conn->pass) == 0;
+				 clock_wall_ms() / 1000, conn->all->place.is_tls, &conn->pass) == 0;
 	look(conn);
 }

@@ -89,15 +89,25 @@ static int pass_body(
 	return body->ended;
 }
 
+/* "[::1]:2", "127.0.0.1:2": without brackets and port. */
+static struct slice address_of(const char *text)
+{
+	const char *colon = strrchr(text, ':');
+	struct slice address = {.p = text, .len = colon ? (size_t)(colon - text) : strlen(text)};
+
+	if (address.len > 2 && *address.p == '[') {
+		address.p++;
+		address.len -= 2;
+	}
+	return address;
+}
+
 static struct preview_way way_of(const struct preview_conn *conn)
 {
-	const char *address = conn->peer.address, *colon = strrchr(address, ':');
-	size_t len = colon ? (size_t)(colon - address) : strlen(address);
-
 	return (struct preview_way){.port = conn->preview.port,
 		.host = conn->head.host,
-		.client = {.p = address, .len = len},
-		.is_tls = conn->peer.is_tls};
+		.client = address_of(conn->peer.address),
+		.is_tls = conn->all->place.is_tls};
 }
 
 static bool is_safe(const struct http1_head *head)

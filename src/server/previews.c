@@ -238,23 +238,47 @@ void previews_changed(struct previews *previews)
 
 /* ---- as a whole ---- */
 
+static bool is_port(const json_t *value)
+{
+	return json_is_integer(value) && json_integer_value(value) > 0 &&
+	       json_integer_value(value) <= UINT16_MAX;
+}
+
+static int check_setting(const char *key, const json_t *value, struct err *err)
+{
+	if (strcmp(key, "domain") == 0)
+		return json_is_string(value) && preview_is_domain(json_string_value(value))
+		               ? 0
+		               : err_set(err, -EINVAL,
+					 "--config: \"previews\": 'domain' is a name in small "
+					 "letters with a dot in it, such as preview.example.org");
+	if (strcmp(key, "port") == 0)
+		return is_port(value) ? 0
+		                      : err_set(err, -EINVAL,
+						"--config: \"previews\": 'port' is a number from 1 "
+						"to 65535");
+	if (strcmp(key, "tls") == 0)
+		return json_is_boolean(value) ? 0
+		                              : err_set(err, -EINVAL,
+							"--config: \"previews\": 'tls' is true or "
+							"false");
+	return err_set(err, -EINVAL, "--config: \"previews\" has no '%s'", key);
+}
+
 int previews_check(const json_t *config, struct err *err)
 {
-	const json_t *own = json_object_get(config, "previews");
-	const json_t *domain = json_object_get(own, "domain");
+	json_t *own = json_object_get(config, "previews"), *value;
 	const char *key;
-	json_t *value;
+	int r = own && !json_is_object(own)
+	                ? err_set(err, -EINVAL, "--config: \"previews\" is an object")
+	                : 0;
 
-	if (own && !json_is_object(own))
-		return err_set(err, -EINVAL, "--config: \"previews\" is an object");
-	json_object_foreach(
-		(json_t *)own, key, value) if (strcmp(key, "domain") != 0) return err_set(err,
-		-EINVAL, "--config: \"previews\" has no '%s'", key);
-	if (domain && (!json_is_string(domain) || !preview_is_domain(json_string_value(domain))))
-		return err_set(err, -EINVAL,
-			"--config: \"previews\": 'domain' is a name in small letters with a dot in "
-			"it, such as preview.example.org");
-	return 0;
+	json_object_foreach(own, key, value)
+	{
+		if (r == 0)
+			r = check_setting(key, value, err);
+	}
+	return r;
 }
 
 static uint16_t port_of(int fd)
@@ -273,12 +297,14 @@ int previews_new(struct server *server, int fd, const struct listener_tls *tls,
 	struct previews *previews = new0(struct previews);
 	const json_t *own = json_object_get(server->config, "previews");
 	const char *domain = json_string_value(json_object_get(own, "domain"));
+	const json_t *port = json_object_get(own, "port");
 	int r;
 
 	previews->server = server;
 	previews->domain = mem_dup(domain ? domain : PREVIEW_DOMAIN);
-	previews->place = (struct preview_place){
-		.domain = previews->domain, .port = port_of(fd), .is_tls = tls != NULL};
+	previews->place = (struct preview_place){.domain = previews->domain,
+		.port = port ? (uint16_t)json_integer_value(port) : port_of(fd),
+		.is_tls = tls || json_is_true(json_object_get(own, "tls"))};
 	previews->known = map_new();
 	previews->timer = evtimer_new(server->base, on_timer, previews);
 	r = workers_new(server->base, THREADS, &previews->workers, err);

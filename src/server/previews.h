@@ -16,7 +16,7 @@ int previews_new(struct server *server, int fd, const struct listener_tls *tls,
 void previews_stop(struct previews *previews);
 void previews_free(struct previews *previews);
 
-/* "previews" in --config: {"domain": NAME}. */
+/* "previews" in --config: {"domain": NAME, "port": NUMBER, "tls": BOOL}. */
 int previews_check(const json_t *config, struct err *err);
 
 /* Where they are shown; NULL where previews is NULL: this server shows none. From any thread. */

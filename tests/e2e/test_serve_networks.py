@@ -152,6 +152,12 @@ def test_rules_need_a_sandbox_that_runs(net, member, make, lab):
 			assert (refused.status, refused.json['code']) == (409, 'not_running') and state in refused.json['detail'], refused
 
 
+def test_a_server_that_shows_no_previews(member, make):
+	refused = member.post('/v1/previews', {'sandbox': make(member, net='open'), 'port': 80, 'visibility': 'private'})
+	assert (refused.status, refused.json['code']) == (409, 'previews_off') and '--previews ADDRESS:PORT' in refused.json['detail']
+	assert member.get('/v1/previews').json == {'items': [], 'next_cursor': None}
+
+
 # ---- a cloche-serve that somebody took over ----
 
 def from_process(pid, fd):

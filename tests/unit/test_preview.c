@@ -15,6 +15,7 @@
 #include "server/preview.h"
 #include "server/preview_head.h"
 #include "server/preview_pass.h"
+#include "server/previews.h"
 #include "util/mem.h"
 
 #define ID     "pv_0123456789abcdef"
@@ -85,6 +86,35 @@ static void test_domains(void **state)
 		assert_true(preview_is_domain(good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(preview_is_domain(bad[i]));
+}
+
+static void test_config(void **state)
+{
+	static const struct {
+		const char *config, *says; /* NULL: it is good */
+	} rows[] = {
+		{"{}", NULL},
+		{"{\"previews\":{}}", NULL},
+		{"{\"previews\":{\"domain\":\"p.example.org\",\"port\":443,\"tls\":true}}", NULL},
+		{"{\"previews\":[]}", "is an object"},
+		{"{\"previews\":{\"domain\":\"localhost\"}}", "'domain' is a name"},
+		{"{\"previews\":{\"domain\":1}}", "'domain' is a name"},
+		{"{\"previews\":{\"port\":0}}", "'port' is a number"},
+		{"{\"previews\":{\"port\":65536}}", "'port' is a number"},
+		{"{\"previews\":{\"port\":\"443\"}}", "'port' is a number"},
+		{"{\"previews\":{\"tls\":1}}", "'tls' is true or false"},
+		{"{\"previews\":{\"domains\":1}}", "has no 'domains'"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		json_t *config = json_loads(rows[i].config, 0, NULL);
+		struct err err = {0};
+		int r = previews_check(config, &err);
+
+		assert_int_equal(r, rows[i].says ? -EINVAL : 0);
+		assert_true(!rows[i].says || strstr(err.msg, rows[i].says));
+		json_decref(config);
+	}
 }
 
 static struct preview make(void)
@@ -454,6 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_domains),
+		cmocka_unit_test(test_config),
 		cmocka_unit_test(test_object),
 		cmocka_unit_test(test_answer),
 		cmocka_unit_test(test_passes),
