@@ -186,7 +186,7 @@ int api_previews_create(struct call *call, struct err *err)
 static int on_preview(const struct store_object *object, void *arg)
 {
 	scoped_str struct str json = {0};
-	struct preview preview;
+	struct preview preview = {0};
 	struct page *page = arg;
 
 	if (preview_read_object(object, &preview) < 0)
@@ -239,7 +239,7 @@ static int find(struct call *call, struct preview *ret_preview, struct err *err)
 
 int api_previews_get(struct call *call, struct err *err)
 {
-	struct preview preview;
+	struct preview preview = {0};
 	int r = find(call, &preview, err);
 
 	if (r == 0)
@@ -250,7 +250,7 @@ int api_previews_get(struct call *call, struct err *err)
 int api_previews_delete(struct call *call, struct err *err)
 {
 	struct store_object which;
-	struct preview preview;
+	struct preview preview = {0};
 	int r = find(call, &preview, err);
 
 	if (r == 0)
@@ -267,7 +267,7 @@ int api_previews_delete(struct call *call, struct err *err)
 int api_previews_visibility(struct call *call, struct err *err)
 {
 	static const char *const names[] = {"visibility", NULL};
-	struct preview preview;
+	struct preview preview = {0};
 	bool is_public = false;
 	int r = find(call, &preview, err);
 
@@ -324,7 +324,7 @@ int api_previews_token(struct call *call, struct err *err)
 {
 	int64_t expires_ms = clock_wall_ms() + PREVIEW_TOKEN_S * 1000;
 	char token[PREVIEW_TOKEN_SIZE];
-	struct preview preview;
+	struct preview preview = {0};
 	int r = find(call, &preview, err);
 
 	if (r == 0)

@@ -283,12 +283,15 @@ int previews_check(const json_t *config, struct err *err)
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage at = {0};
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at = {.v6 = {0}};
 	socklen_t len = sizeof(at);
 
-	(void)getsockname(fd, (struct sockaddr *)&at, &len); /* it listens, so it has one */
-	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-					      : ((struct sockaddr_in *)&at)->sin_port);
+	(void)getsockname(fd, &at.any, &len); /* it listens, so it has one */
+	return ntohs(at.any.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
 }
 
 int previews_new(struct server *server, int fd, const struct listener_tls *tls,
