@@ -40,6 +40,7 @@ const struct verb *const verb_table[] = {
 	&verb_doctor,
 	&verb_gc,
 	&verb_serve,
+	&verb_reindex,
 	&verb_completion,
 	NULL,
 };
@@ -54,7 +55,6 @@ static const struct {
 	{"accounts", "the control plane"},
 	{"audit", "the control plane"},
 	{"webhooks", "the control plane"},
-	{"reindex", "the control plane"},
 	{"attach", "takeover"},
 	{"replay", "takeover"},
 	{"mcp", "agent tools"},

@@ -69,6 +69,7 @@ extern const struct verb verb_net;
 extern const struct verb verb_net_rules;
 extern const struct verb verb_pause;
 extern const struct verb verb_ps;
+extern const struct verb verb_reindex;
 extern const struct verb verb_resume;
 extern const struct verb verb_rm;
 extern const struct verb verb_run;

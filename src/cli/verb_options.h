@@ -17,7 +17,7 @@ struct ps_options {
 };
 
 struct rm_options {
-	bool record, changes, bodies;
+	bool record, changes, bodies, is_aged;
 };
 
 #endif

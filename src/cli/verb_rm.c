@@ -2,24 +2,19 @@
 /* cloche rm: ends a sandbox and removes what it keeps beside its record; the record itself only when asked
  * for by name, which leaves a tombstone in the ledger. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <unistd.h>
 
 #include "cli/at_rest.h"
 #include "cli/life.h"
-#include "cli/pending.h"
 #include "cli/records.h"
+#include "cli/removal.h"
 #include "cli/verb.h"
 #include "cli/verb_options.h"
 #include "control/client.h"
 #include "control/rest.h"
 #include "launcher/launch.h"
-#include "launcher/ledger.h"
 #include "launcher/mend.h"
-#include "manifest/change_set.h"
-#include "record/record.h"
-#include "util/aside.h"
 #include "util/mem.h"
 
 #define END_TRIES 16 /* each waits for whoever has it, two seconds at most */
@@ -38,6 +33,8 @@ static const struct option table[] = {
 		offsetof(struct rm_options, bodies)},
 	{"changes", 0, NULL, "remove changes that were not applied too", OPTION_ON,
 		offsetof(struct rm_options, changes)},
+	{"aged-out", 0, NULL, "with --record: the ledger is to say that it was too old", OPTION_ON,
+		offsetof(struct rm_options, is_aged)},
 	{NULL},
 };
 static const struct option_group groups[] = {{"Remove", table}, {NULL}};
@@ -48,55 +45,6 @@ static bool is_alive(const struct cli *cli, const char *id)
 	scoped(client) struct client *client = NULL;
 
 	return client_connect(cli->state_dir, id, &client, NULL) == 0;
-}
-
-/* name: of its own, in the trash. */
-static int remove_tree(const struct cli *cli, const char *path, const char *name, const char *last,
-	struct err *err)
-{
-	scoped_mem char *trash = mem_printf("%s/trash", cli->state_dir);
-	int r = aside_remove(trash, path, name, last);
-
-	return r < 0 ? err_set(err, r, "remove '%s': %m", path) : 0;
-}
-
-/* An apply that has read a set would take its files' end for their removal. */
-static int remove_changes(const struct cli *cli, const char *id, struct err *err)
-{
-	scoped_mem char *path = mem_printf("%s/changes/%s", cli->state_dir, id);
-	scoped_mem char *name = mem_printf("%s.changes", id);
-	scoped_fd int lock = -1;
-	int r = pending_lock(path, &lock, err);
-
-	if (r == -ENOENT)
-		return 0;
-	return r < 0 ? r : remove_tree(cli, path, name, CHANGE_SET_LAST, err);
-}
-
-/* Who, what, and where the record stood: before it goes. */
-static int enter_tombstone(
-	const struct cli *cli, const char *id, const char *act, const char *detail, struct err *err)
-{
-	char head[LEDGER_HEAD_SIZE] = "";
-	struct ledger_line line = {.act = act,
-		.sandbox = id,
-		.actor = cli->actor,
-		.owner = cli->uid,
-		.detail = detail};
-
-	if (ledger_find_head(cli->state_dir, id, head, &line.seq, err) == 0)
-		line.head = head;
-	return ledger_append(cli->state_dir, &line, err);
-}
-
-/* Entered first: else verify would find them missing where this is cut off. */
-static int remove_bodies(const struct cli *cli, const char *id, struct err *err)
-{
-	scoped_mem char *path = mem_printf("%s/records/%s/bodies", cli->state_dir, id);
-	scoped_mem char *name = mem_printf("%s.bodies", id);
-	int r = enter_tombstone(cli, id, "remove-bodies", "bodies removed", err);
-
-	return r < 0 ? r : remove_tree(cli, path, name, NULL, err);
 }
 
 static bool is_there(const struct cli *cli, const char *kind, const char *id, const char *below)
@@ -152,16 +100,6 @@ static int end(const struct cli *cli, const char *id, struct err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Entered first, as above. */
-static int remove_record(const struct cli *cli, const char *id, struct err *err)
-{
-	scoped_mem char *path = mem_printf("%s/records/%s", cli->state_dir, id);
-	scoped_mem char *name = mem_printf("%s.record", id);
-	int r = enter_tombstone(cli, id, "remove", "record removed", err);
-
-	return r < 0 ? r : remove_tree(cli, path, name, RECORD_LAST, err);
-}
-
 static struct kept look(const struct cli *cli, const char *id)
 {
 	return (struct kept){.sandbox = is_there(cli, "sandboxes", id, ""),
@@ -207,15 +145,15 @@ static int remove_what(
 	int r = end(cli, id, err);
 
 	if (r == -ENOSPC && (o->changes || o->record) && !at_rest_is(cli, id)) {
-		r = remove_changes(cli, id, err); /* that makes room for its end */
+		r = removal_changes(cli, id, err); /* that makes room for its end */
 		if (r == 0)
 			r = end(cli, id, err);
 	}
 	if (r == 0 && (o->changes || o->record))
-		r = remove_changes(cli, id, err);
+		r = removal_changes(cli, id, err);
 	if (r == 0 && o->bodies && !o->record)
-		r = remove_bodies(cli, id, err);
-	return r < 0 || !o->record ? r : remove_record(cli, id, err);
+		r = removal_bodies(cli, id, err);
+	return r < 0 || !o->record ? r : removal_record(cli, id, o->is_aged, err);
 }
 
 static int remove_one(

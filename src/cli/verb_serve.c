@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cloche serve: becomes the launcher of a control plane (launcher/main.c). */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "cli/launcher_start.h"
 #include "cli/passed_sockets.h"
 #include "cli/verb.h"
 #include "spec/spec.h"
-#include "util/fdio.h"
 #include "util/mem.h"
-#include "util/program.h"
 
 #define LISTEN_DEFAULT "127.0.0.1:7410"
-#define CONFIG_MAX     (1u << 20)
-#define SETTINGS_AT    3
-#define PASSED_AT      4 /* and behind it: see launcher/serve_process.h */
 
 struct serve_options {
 	struct spec_words listen;
@@ -59,31 +51,6 @@ static void done(void *options)
 	spec_words_done(&o->listen);
 }
 
-static void set_text(json_t *settings, const char *key, const char *text)
-{
-	if (text)
-		json_object_set_new(settings, key, json_string(text));
-}
-
-static int add_config(json_t *settings, const char *path, struct err *err)
-{
-	scoped_str struct str text = {0};
-	json_error_t why;
-	json_t *config;
-	int r = fdio_read_file(AT_FDCWD, path, CONFIG_MAX, &text);
-
-	if (r < 0)
-		return err_set(err, r, "read '%s': %m", path);
-	config = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, &why);
-	if (!json_is_object(config)) {
-		json_decref(config);
-		return err_set(err, -EINVAL, "'%s' holds no JSON object: %s (line %d)", path,
-			why.text, why.line);
-	}
-	json_object_set_new(settings, "config", config);
-	return 0;
-}
-
 /* What was passed stands for what would be opened without a word; what is named is opened beside it. */
 static void add_sockets(json_t *settings, const struct serve_options *o, const struct cli *cli,
 	const struct passed_sockets *passed)
@@ -99,39 +66,27 @@ static void add_sockets(json_t *settings, const struct serve_options *o, const s
 		json_array_append_new(names, json_string(passed->names[i]));
 	json_object_set_new(settings, "listen", listen);
 	json_object_set_new(settings, "passed", names);
-	set_text(settings, "socket", o->socket ? o->socket : passed->n ? NULL : socket);
-	set_text(settings, "previews", o->previews);
+	launcher_start_set(settings, "socket", o->socket ? o->socket : passed->n ? NULL : socket);
+	launcher_start_set(settings, "previews", o->previews);
 }
 
 static int fill(json_t *settings, const struct serve_options *o, const struct cli *cli,
 	const struct passed_sockets *passed, struct err *err)
 {
 	add_sockets(settings, o, cli, passed);
-	set_text(settings, "database", o->database);
-	set_text(settings, "tls_cert", o->tls_cert);
-	set_text(settings, "tls_key", o->tls_key);
-	set_text(settings, "user", o->user);
-	set_text(settings, "log", o->log);
+	launcher_start_set(settings, "database", o->database);
+	launcher_start_set(settings, "tls_cert", o->tls_cert);
+	launcher_start_set(settings, "tls_key", o->tls_key);
+	launcher_start_set(settings, "user", o->user);
+	launcher_start_set(settings, "log", o->log);
 	json_object_set_new(settings, "log_requests", json_boolean(o->log_requests));
 	if (o->log && strcmp(o->log, "text") != 0 && strcmp(o->log, "json") != 0)
 		return err_set(err, -EINVAL, "--log: want text or json, not '%s'", o->log);
-	return o->config ? add_config(settings, o->config, err) : 0;
-}
-
-static int hand_over(const json_t *settings, const struct passed_sockets *passed, struct err *err)
-{
-	scoped_mem char *text = json_dumps(settings, JSON_COMPACT);
-	int fd = memfd_create("settings", 0);
-	int r = fd < 0 ? -errno : fdio_write_all(fd, text, strlen(text));
-
-	if (r < 0 || lseek(fd, 0, SEEK_SET) < 0 || (fd != SETTINGS_AT && dup2(fd, SETTINGS_AT) < 0))
-		return err_set(err, r < 0 ? r : -errno, "hand over the settings: %m");
-	return passed_sockets_place(passed, PASSED_AT, err);
+	return o->config ? launcher_start_config(settings, o->config, err) : 0;
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	scoped_str struct str program = {0};
 	struct passed_sockets passed = {.n = 0};
 	json_t *settings = json_object();
 	int r = cli_need_root(err);
@@ -139,19 +94,12 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0)
 		r = passed_sockets_take(&passed, err);
 	if (r == 0)
-		r = program_find("cloche-launcher", &program, err);
-	if (r == 0)
 		r = fill(settings, options, cli, &passed, err);
 	if (r == 0)
-		r = hand_over(settings, &passed, err);
+		r = launcher_start(cli, settings, &passed, err);
 	json_decref(settings);
-	if (r < 0) {
-		passed_sockets_done(&passed);
-		return r;
-	}
-	(void)close_range(PASSED_AT + (unsigned)passed.n, ~0U, 0);
-	execl(program.p, "cloche-launcher", cli->state_dir, cli->run_dir, (char *)NULL);
-	return err_set(err, -errno, "start '%s': %m", program.p);
+	passed_sockets_done(&passed);
+	return r;
 }
 
 const struct verb verb_serve = {

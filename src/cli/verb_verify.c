@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "cli/records.h"
+#include "cli/tombstones.h"
 #include "cli/verb.h"
+#include "launcher/audit.h"
 #include "launcher/hostkey.h"
 #include "launcher/ledger.h"
 #include "record/verify.h"
@@ -25,7 +27,8 @@ struct job {
 	struct str key; /* base64; empty: this host has none yet */
 	struct str out;
 	size_t n, n_bad;
-	bool ledger_unread; /* we may not, or there is none */
+	size_t n_aged, n_removed; /* that are no more, as the ledger says; of --all */
+	bool ledger_unread;       /* we may not, or there is none */
 };
 
 static void add_findings_json(struct jsonw *j, const struct str *findings)
@@ -173,13 +176,54 @@ static int verify_one(struct job *job, const char *id, struct err *err)
 	return r;
 }
 
+/* ---- records that are no more ---- */
+
+/* No fault: but where it had another head than one that was kept elsewhere. */
+static void say_removed(struct job *job, const struct tombstone *t)
+{
+	const char *expect = job->o->expect_head;
+	scoped_str struct str findings = {0};
+	struct jsonw j = jsonw_to(&job->out);
+
+	if (expect && strcmp(expect, t->head) != 0)
+		str_printf(&findings, "its last head was %s, not the expected %s",
+			*t->head ? t->head : "unknown", expect);
+	job->n_bad += findings.len > 0;
+	if (job->cli->json || job->cli->jsonl) {
+		jsonw_object(&j);
+		tombstones_add_members(&j, t);
+		add_findings_json(&j, &findings);
+		jsonw_object_end(&j);
+		str_putc(&job->out, '\n');
+	} else if (!job->cli->quiet || findings.len > 0) {
+		tombstones_add_text(&job->out, t);
+		add_findings_text(&job->out, &findings);
+	}
+}
+
+/* It was looked for in vain, with why as the reason. */
+static int verify_removed(struct job *job, const char *text, const struct err *why, struct err *err)
+{
+	struct tombstone found;
+	int r = tombstones_find(job->cli, text, &found, err);
+
+	if (r == -ENOENT || r == -EACCES)
+		return err_set(err, -ENOENT, "%s%s", why->msg,
+			r == -EACCES ? "; the host's ledger, which root can read, says whether it "
+				       "was removed"
+				     : "");
+	if (r == 0)
+		say_removed(job, &found);
+	return r;
+}
+
 /* What the ledger knows: sandboxes that should have a record. */
 struct known {
 	const struct cli *cli;
-	struct map *sandboxes; /* to whether it was removed */
+	struct map *sandboxes; /* to what became of it */
 };
 
-static char removed_mark, kept_mark;
+static char removed_mark, aged_mark, kept_mark;
 
 static int note_line(void *ctx, const struct ledger_line *line)
 {
@@ -189,8 +233,9 @@ static int note_line(void *ctx, const struct ledger_line *line)
 	if (!line->sandbox || (geteuid() != 0 && line->owner != geteuid()))
 		return 0;
 	slot = map_slot(known->sandboxes, slice_of(line->sandbox));
-	if (line->act && strcmp(line->act, "remove") == 0)
-		*slot = &removed_mark;
+	if (line->act && strcmp(line->act, LEDGER_REMOVE) == 0)
+		*slot = line->detail && strcmp(line->detail, LEDGER_AGED) == 0 ? &aged_mark
+		                                                               : &removed_mark;
 	else if (!*slot)
 		*slot = &kept_mark;
 	return 0;
@@ -205,6 +250,14 @@ static void say_missing(struct job *job, const char *id, const char *why)
 	str_done(&result.findings);
 }
 
+static bool is_gone(const struct job *job, const char *id)
+{
+	scoped_str struct str dir = {0};
+
+	records_dir(job->cli, id, &dir);
+	return id_is_valid("sb", id) && access(dir.p, F_OK) < 0 && errno == ENOENT;
+}
+
 static void find_missing(struct job *job, const struct map *sandboxes)
 {
 	struct slice key;
@@ -212,16 +265,30 @@ static void find_missing(struct job *job, const struct map *sandboxes)
 
 	for (size_t i = 0; map_next(sandboxes, &i, &key, &mark);) {
 		scoped_mem char *id = mem_copy(key.p, key.len);
-		scoped_str struct str dir = {0};
 
-		records_dir(job->cli, id, &dir);
-		if (mark == &kept_mark && id_is_valid("sb", id) && access(dir.p, F_OK) < 0 &&
-			errno == ENOENT)
+		if (!is_gone(job, id))
+			continue;
+		job->n_aged += mark == &aged_mark;
+		job->n_removed += mark == &removed_mark;
+		if (mark == &kept_mark)
 			say_missing(job, id,
 				"the ledger knows this record, but it is not there, and nobody "
-				"entered that "
-				"it was removed");
+				"entered that it was removed");
 	}
+}
+
+static int pass_over(void *ctx, const json_t *line)
+{
+	return 0;
+}
+
+/* The other chain of the host's. Its rows in a database age, its lines do not. */
+static void check_journal(struct job *job)
+{
+	struct err why = {0};
+
+	if (audit_walk(job->cli->state_dir, pass_over, NULL, &why) == -EBADMSG)
+		say_missing(job, "audit", why.msg);
 }
 
 static int check_ledger(struct job *job, struct err *err)
@@ -240,6 +307,7 @@ static int check_ledger(struct job *job, struct err *err)
 	else if (r < 0)
 		return err_set(err, r, "%s", why.msg);
 	find_missing(job, sandboxes);
+	check_journal(job);
 	return 0;
 }
 
@@ -272,14 +340,28 @@ static int read_key(struct job *job, struct err *err)
 
 static int verify(struct job *job, char **args, struct err *err)
 {
+	struct err why = {0};
 	char id[ID_SIZE];
 	int r = read_key(job, err);
 
 	if (r == 0 && job->o->all)
 		return verify_all(job, err);
-	if (r == 0)
-		r = records_resolve(job->cli, args[0], id, err);
-	return r < 0 ? r : verify_one(job, id, err);
+	if (r < 0)
+		return r;
+	r = records_resolve(job->cli, args[0], id, &why);
+	if (r == -ENOENT && strcmp(args[0], "last") != 0)
+		return verify_removed(job, args[0], &why, err);
+	return r < 0 ? err_set(err, r, "%s", why.msg) : verify_one(job, id, err);
+}
+
+static void add_total(struct job *job)
+{
+	str_printf(&job->out, "%zu looked at, %zu not intact", job->n, job->n_bad);
+	if (job->n_aged)
+		str_printf(&job->out, ", %zu aged out", job->n_aged);
+	if (job->n_removed)
+		str_printf(&job->out, ", %zu removed", job->n_removed);
+	str_putc(&job->out, '\n');
 }
 
 /* Around the JSON list of --all, and what was not looked at. */
@@ -300,7 +382,7 @@ static void finish(struct job *job)
 			 "against their "
 			 "own seals only");
 	if (job->o->all && !job->cli->json && !job->cli->jsonl && !job->cli->quiet)
-		str_printf(&job->out, "%zu looked at, %zu not intact\n", job->n, job->n_bad);
+		add_total(job);
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
@@ -355,7 +437,9 @@ const struct verb verb_verify = {
 	.help = "check that a record is complete and as it was signed",
 	.text = "Proves that nothing was altered after signing by anyone without this host's key, "
 		"and that there is "
-		"no gap known to the observer. Exit status 1 where something was found.",
+		"no gap known to the observer. Exit status 1 where something was found. A record "
+		"that "
+		"was removed,\nor has aged out, is told as that, from the host's ledger.",
 	.groups = groups,
 	.options_size = sizeof(struct verify_verb),
 	.max_args = 1,

@@ -24,7 +24,7 @@ static void add_text(struct jsonw *j, const char *key, const json_t *line)
 			(struct slice){.p = text, .len = utf8_cut(text, len, CHAIN_TEXT_MAX)});
 }
 
-int audit_append(const char *state_dir, const json_t *line, uint64_t *ret_n, struct err *err)
+int audit_append(const char *state_dir, const json_t *line, struct str *ret_line, struct err *err)
 {
 	static const char *const keys[] = {
 		"account", "actor", "origin", "act", "object", "sandbox", "detail"};
@@ -41,7 +41,14 @@ int audit_append(const char *state_dir, const json_t *line, uint64_t *ret_n, str
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		add_text(&j, keys[i], line);
 	jsonw_object_end(&j);
-	return chain_append(&chain, str_slice(&members), true, ret_n, err);
+	return chain_append(&chain, str_slice(&members), true, ret_line, err);
+}
+
+int audit_open(const char *state_dir, struct err *err)
+{
+	const struct chain chain = chain_of(state_dir);
+
+	return chain_open(&chain, err);
 }
 
 int audit_walk(const char *state_dir, int (*on_line)(void *ctx, const json_t *line), void *ctx,

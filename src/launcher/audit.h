@@ -5,13 +5,16 @@
 #define LAUNCHER_AUDIT_H
 
 #include <jansson.h>
-#include <stdint.h>
 
 #include "util/err.h"
+#include "util/str.h"
 
-/* line: an object with any of account, actor, origin, act, object, sandbox, detail, texts. Waits for the disk. *ret_n is its
- * number. -EINVAL where it has no act. */
-int audit_append(const char *state_dir, const json_t *line, uint64_t *ret_n, struct err *err);
+/* line: an object with any of account, actor, origin, act, object, sandbox, detail, texts. Waits for the disk. ret_line
+ * gets the line as it was written, with its number n and its time at. -EINVAL where it has no act. */
+int audit_append(const char *state_dir, const json_t *line, struct str *ret_line, struct err *err);
+
+/* The journal, to be read: a descriptor. -ENOENT: nothing was entered yet. */
+int audit_open(const char *state_dir, struct err *err);
 
 /* As chain_walk(). */
 int audit_walk(const char *state_dir, int (*on_line)(void *ctx, const json_t *line), void *ctx,

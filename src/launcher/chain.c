@@ -104,7 +104,7 @@ static int settle(int fd, bool is_synced)
 	return 0;
 }
 
-static int append_locked(int fd, struct slice members, bool is_synced, uint64_t *ret_n)
+static int append_locked(int fd, struct slice members, bool is_synced, struct str *ret_line)
 {
 	scoped_str struct str text = {0};
 	struct chain_end end = {0};
@@ -124,13 +124,13 @@ static int append_locked(int fd, struct slice members, bool is_synced, uint64_t 
 		(void)ftruncate(fd, end.size); /* else the next one takes it off */
 		return -ENOSPC;
 	}
-	if (ret_n)
-		*ret_n = end.n + 1;
+	if (ret_line)
+		str_add(ret_line, text.p, text.len - 1);
 	return settle(fd, is_synced);
 }
 
-int chain_append(const struct chain *chain, struct slice members, bool is_synced, uint64_t *ret_n,
-	struct err *err)
+int chain_append(const struct chain *chain, struct slice members, bool is_synced,
+	struct str *ret_line, struct err *err)
 {
 	scoped_fd int fd = open_file(chain, O_RDWR | O_CREAT | O_APPEND);
 	int r;
@@ -140,7 +140,7 @@ int chain_append(const struct chain *chain, struct slice members, bool is_synced
 	while (flock(fd, LOCK_EX) < 0)
 		if (errno != EINTR)
 			return err_set(err, -errno, "lock %s: %m", chain->what);
-	r = append_locked(fd, members, is_synced, ret_n);
+	r = append_locked(fd, members, is_synced, ret_line);
 	return r < 0 ? err_set(err, r, "write %s in '%s': %m", chain->what, chain->dir) : 0;
 }
 
@@ -217,16 +217,21 @@ static int walk_file(struct walk *walk, int fd, struct err *err)
 	return r;
 }
 
+int chain_open(const struct chain *chain, struct err *err)
+{
+	int fd = open_file(chain, O_RDONLY);
+
+	return fd < 0 ? err_set(err, fd, "open %s in '%s': %m", chain->what, chain->dir) : fd;
+}
+
 int chain_walk(const struct chain *chain, int (*on_line)(void *ctx, const json_t *line), void *ctx,
 	struct err *err)
 {
 	struct walk walk = {.chain = chain, .on_line = on_line, .ctx = ctx};
-	scoped_fd int fd = open_file(chain, O_RDONLY);
+	scoped_fd int fd = chain_open(chain, err);
 
-	if (fd == -ENOENT)
-		return 0;
 	if (fd < 0)
-		return err_set(err, fd, "open %s in '%s': %m", chain->what, chain->dir);
+		return fd == -ENOENT ? 0 : fd;
 	memcpy(walk.prev, no_line, sizeof(walk.prev));
 	return walk_file(&walk, fd, err);
 }

@@ -10,6 +10,7 @@
 
 #include "util/err.h"
 #include "util/slice.h"
+#include "util/str.h"
 
 #define CHAIN_TEXT_MAX 1024U /* of one text in a line: escaped it may take six times that */
 
@@ -20,9 +21,12 @@ struct chain {
 
 /* Takes the lock, reads the last line, writes one: {"v":1,"n":N,"prev":HASH,members...}. members: those of an object, with
  * its braces. is_synced: waits for the disk. A torn last line, left by a power cut, is taken off and counted in the new one.
- * *ret_n (may be NULL) is the line's number, from 1. */
-int chain_append(const struct chain *chain, struct slice members, bool is_synced, uint64_t *ret_n,
-	struct err *err);
+ * ret_line (may be NULL) gets the line without its end; N counts from 1. */
+int chain_append(const struct chain *chain, struct slice members, bool is_synced,
+	struct str *ret_line, struct err *err);
+
+/* The file, to be read: a descriptor. -ENOENT where there is none yet. */
+int chain_open(const struct chain *chain, struct err *err);
 
 /* Calls back for each line, oldest first; stops where the callback returns non-zero and returns that. -EBADMSG where the
  * chain is broken, with the line's number in the sentence; a callback's own -EBADMSG says that a line is none of ours. No file

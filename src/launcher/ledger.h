@@ -9,8 +9,12 @@
 
 #include "util/err.h"
 
+#define LEDGER_REMOVE "remove"   /* the act by which a record goes; its detail says why: */
+#define LEDGER_AGED   "aged out" /* it was too old, or there was no room for it */
+
 struct ledger_line {
-	const char *act; /* "open", "head", "end", "remove", "remove-bodies", "apply", "discard" */
+	const char *
+		act; /* "open", "head", "end", LEDGER_REMOVE, "remove-bodies", "apply", "discard" */
 	const char *sandbox;
 	const char *head;   /* hex, or NULL */
 	const char *actor;  /* "uid:1000" */

@@ -35,6 +35,8 @@
 #define FAST_S       5 /* a process that ends within this long of its start */
 #define FAST_MAX     5 /* so often in a row: it will not get better */
 #define MEND_MS      30000
+#define AGAIN_MS     2000 /* until one whose database was away is started again */
+#define FAILURE      125
 
 struct launcher {
 	struct office office;
@@ -43,6 +45,9 @@ struct launcher {
 	int signals;
 	int manager; /* notify.h; -1: nobody wants to know */
 	unsigned n_fast;
+	bool is_due;  /* to be started again, when nothing else happens for AGAIN_MS */
+	bool is_once; /* it makes the index again, and its status is ours */
+	int status;
 };
 
 static int read_settings(json_t **ret, struct err *err)
@@ -110,6 +115,7 @@ static int prepare(struct launcher *l, char **argv, struct err *err)
 	l->office.on_ready = on_ready;
 	l->office.ctx = l;
 	l->office.config = json_object_get(l->settings, "config");
+	l->is_once = json_object_get(l->settings, "reindex") != NULL;
 	l->signals = open_signals();
 	if (r == 0)
 		r = launch_make_state(l->office.state_dir, err);
@@ -118,7 +124,7 @@ static int prepare(struct launcher *l, char **argv, struct err *err)
 	if (r < 0)
 		return r;
 	/* What was killed while nobody was there. */
-	if (mend_all(l->office.state_dir, l->office.run_dir, 0, err) < 0)
+	if (!l->is_once && mend_all(l->office.state_dir, l->office.run_dir, 0, err) < 0)
 		log_warn("%s", err->msg);
 	return serve_process_start(&l->serve, err);
 }
@@ -127,10 +133,14 @@ static int prepare(struct launcher *l, char **argv, struct err *err)
 static int restart(struct launcher *l, int status, struct err *err)
 {
 	bool is_fast = time(NULL) - l->serve.started_s < FAST_S;
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
-	l->n_fast = is_fast ? l->n_fast + 1 : 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == SERVE_PROCESS_GIVES_UP)
+	l->is_due = code == SERVE_PROCESS_NOT_NOW && serve_process_was_ready(&l->serve);
+	if (l->is_due)
+		return 0;
+	if (code == SERVE_PROCESS_GIVES_UP || code == SERVE_PROCESS_NOT_NOW)
 		return -ECANCELED; /* it has said why */
+	l->n_fast = is_fast ? l->n_fast + 1 : 0;
 	if (l->n_fast >= FAST_MAX)
 		return err_set(err, -EIO, "cloche-serve ends as soon as it is started");
 	log_warn("cloche-serve ended (%s %d), starting it again",
@@ -139,14 +149,23 @@ static int restart(struct launcher *l, int status, struct err *err)
 	return serve_process_start(&l->serve, err);
 }
 
+/* 1: that was all. */
+static int end_once(struct launcher *l, int status)
+{
+	l->status = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : FAILURE;
+	return 1;
+}
+
 static int reap(struct launcher *l, struct err *err)
 {
 	int status, r = 0;
 	pid_t pid;
 
 	while (r == 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == l->serve.pid)
-			r = restart(l, status, err);
+		if (pid == l->serve.pid) {
+			serve_process_ended(&l->serve);
+			r = l->is_once ? end_once(l, status) : restart(l, status, err);
+		}
 	return r;
 }
 
@@ -176,6 +195,12 @@ static void mend(const struct launcher *l)
 	}
 }
 
+static int start_again(struct launcher *l, struct err *err)
+{
+	l->is_due = false;
+	return serve_process_start(&l->serve, err);
+}
+
 static int work(struct launcher *l, struct err *err)
 {
 	int r = 0;
@@ -184,15 +209,17 @@ static int work(struct launcher *l, struct err *err)
 		struct pollfd fds[] = {{.fd = l->signals, .events = POLLIN},
 			{.fd = l->serve.office_fd, .events = POLLIN}};
 
-		int n = poll(fds, 2, MEND_MS);
+		int n = poll(fds, 2, l->is_due ? AGAIN_MS : MEND_MS);
 
 		if (n < 0 && errno != EINTR)
 			return err_set(err, -errno, "wait: %m");
-		if (n == 0)
+		if (n == 0 && l->is_due)
+			r = start_again(l, err);
+		else if (n == 0 && !l->is_once)
 			mend(l);
 		if (fds[1].revents)
 			serve_process_answer(&l->serve, &l->office);
-		if (fds[0].revents)
+		if (r == 0 && fds[0].revents)
 			r = on_signal(l, err);
 	}
 	return r;
@@ -217,5 +244,5 @@ int main(int argc, char **argv)
 	notify_send(l.manager, "STOPPING=1");
 	serve_process_stop(&l.serve, &l.office);
 	json_decref(l.settings);
-	return r < 0 ? 125 : 0;
+	return r < 0 ? FAILURE : l.status;
 }

@@ -10,6 +10,7 @@
 #include "control/launcher_client.h"
 #include "launcher/audit.h"
 #include "launcher/mend.h"
+#include "launcher/office_removed.h"
 #include "launcher/office_verb.h"
 #include "launcher/office_watch.h"
 #include "util/fdio.h"
@@ -178,13 +179,35 @@ static int on_mend(const struct request *req, struct err *err)
 
 static int on_audit(const struct request *req, struct err *err)
 {
-	uint64_t n;
-	int r = audit_append(req->office->state_dir, json_object_get(req->body, "line"), &n, err);
-	scoped_str struct str text = {0};
+	scoped_str struct str line = {0}, text = {0};
+	int r = audit_append(
+		req->office->state_dir, json_object_get(req->body, "line"), &line, err);
 
 	if (r < 0)
 		return r;
-	str_printf(&text, "{\"ok\":true,\"n\":%llu}", (unsigned long long)n);
+	str_printf(&text, "{\"ok\":true,\"line\":%s}", line.p);
+	answer(req->reply_fd, str_slice(&text), -1);
+	return 0;
+}
+
+/* No more than the database holds that they have anyway. */
+static int on_journal(const struct request *req, struct err *err)
+{
+	scoped_fd int fd = audit_open(req->office->state_dir, err);
+
+	if (fd < 0)
+		return fd;
+	answer_ok(req, fd);
+	return 0;
+}
+
+static int on_removed(const struct request *req, struct err *err)
+{
+	scoped_str struct str text = {0};
+	int r = office_removed(req->office, json_object_get(req->body, "sandboxes"), &text, err);
+
+	if (r < 0)
+		return r;
 	answer(req->reply_fd, str_slice(&text), -1);
 	return 0;
 }
@@ -209,6 +232,8 @@ static const struct {
 	{"watch-files", on_watch_files, false},
 	{"mend", on_mend, false},
 	{"audit", on_audit, false},
+	{"journal", on_journal, true},
+	{"removed", on_removed, false},
 	{"ready", on_ready, true},
 };
 

@@ -29,7 +29,7 @@ static const struct allowed {
 	{"fork", {NULL}, 0, .takes_hidden = true},
 	{"show", {"--json", "--markdown"}, 0},
 	{"resume", {NULL}, 0, .takes_hidden = true},
-	{"rm", {"--record", "--bodies", "--changes"}, 0},
+	{"rm", {"--record", "--bodies", "--changes", "--aged-out"}, 0},
 	{"discard", {NULL}, 8},
 	{"changes", {"--json", "--jsonl"}, 0},
 	{"diff", {"--color=never", NULL}, 8},

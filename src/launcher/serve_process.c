@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "control/plane_socket.h"
+#include "launcher/hostkey.h"
 #include "launcher/listeners.h"
 #include "util/fdio.h"
 #include "util/mem.h"
@@ -154,20 +155,29 @@ static int make_folder(const struct serve_process *serve, const char *state_dir,
 	return 0;
 }
 
-static void tell(struct serve_process *serve, const struct office *office, const json_t *settings)
+static int tell(struct serve_process *serve, const struct office *office, const json_t *settings,
+	struct err *err)
 {
 	const char *database = text_of(settings, "database");
 	scoped_mem char *own = mem_printf("sqlite:%s/server/cloche.db", office->state_dir);
 	json_t *config = json_object_get(settings, "config");
+	scoped(hostkey) struct hostkey *key = NULL;
+	int r = hostkey_open(office->state_dir, &key, err);
+
+	if (r < 0)
+		return r;
 
 	serve->settings = json_object();
 	json_object_set_new(serve->settings, "state_dir", json_string(office->state_dir));
 	json_object_set_new(serve->settings, "database", json_string(database ? database : own));
+	json_object_set_new(serve->settings, "host", json_string(hostkey_fingerprint(key)));
 	json_object_set_new(serve->settings, "sockets", json_array());
 	if (config)
 		json_object_set(serve->settings, "config", config);
 	json_object_set(serve->settings, "log", json_object_get(settings, "log"));
 	json_object_set(serve->settings, "log_requests", json_object_get(settings, "log_requests"));
+	json_object_set(serve->settings, "reindex", json_object_get(settings, "reindex"));
+	return 0;
 }
 
 int serve_process_prepare(
@@ -175,11 +185,12 @@ int serve_process_prepare(
 {
 	int r = find_user(serve, text_of(settings, "user"), err);
 
-	tell(serve, office, settings);
 	office->readers = serve->gid;
 	if (r == 0)
-		r = make_folder(serve, office->state_dir, err);
+		r = tell(serve, office, settings, err);
 	if (r == 0)
+		r = make_folder(serve, office->state_dir, err);
+	if (r == 0 && !json_object_get(settings, "reindex"))
 		r = open_sockets(serve, office, settings, err);
 	if (r == 0)
 		r = read_pems(serve->settings, settings, err);
@@ -315,6 +326,16 @@ void serve_process_answer(struct serve_process *serve, const struct office *offi
 		close(serve->office_fd);
 		serve->office_fd = -1;
 	}
+}
+
+bool serve_process_was_ready(const struct serve_process *serve)
+{
+	return json_is_true(json_object_get(serve->settings, "was_started"));
+}
+
+void serve_process_ended(struct serve_process *serve)
+{
+	serve->pid = 0;
 }
 
 static bool has_ended(const struct serve_process *serve)

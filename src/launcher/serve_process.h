@@ -14,6 +14,7 @@
 #include "util/id.h"
 
 #define SERVE_PROCESS_GIVES_UP 3 /* its exit status where starting it again would not help */
+#define SERVE_PROCESS_NOT_NOW  4 /* ... where it may help later: its database is away */
 #define SERVE_PROCESS_SOCKETS  10
 
 #define SERVE_PROCESS_PASSED   4 /* the first of the sockets that settings->passed names */
@@ -35,7 +36,7 @@ struct serve_process {
 #define SERVE_PROCESS_NONE ((struct serve_process){.office_fd = -1})
 
 /* Opens the sockets, makes its folder, sets office->readers. settings: {listen: [TEXT], socket, previews, passed: [NAME],
- * database, tls_cert, tls_key, user}. */
+ * database, tls_cert, tls_key, user, reindex}. With reindex it listens nowhere. */
 int serve_process_prepare(struct serve_process *serve, struct office *office,
 	const json_t *settings, struct err *err);
 /* Starts it, also after one that has ended. */
@@ -46,6 +47,10 @@ void serve_process_answer(struct serve_process *serve, const struct office *offi
 int serve_process_renew(struct serve_process *serve, const json_t *settings, struct err *err);
 /* It said how it is (office.h): has_taken: what is new is good, for the next start, too. 1: there is more to renew. */
 int serve_process_heard(struct serve_process *serve, bool has_taken);
+/* Whether it was ready once: its settings are good then, and its database was there. */
+bool serve_process_was_ready(const struct serve_process *serve);
+/* It was waited for: its number is somebody else's from now on. */
+void serve_process_ended(struct serve_process *serve);
 /* Asks it to end, answers it until it has, lets go of all. */
 void serve_process_stop(struct serve_process *serve, const struct office *office);
 

@@ -58,6 +58,9 @@ int remote_rm(const struct cli *cli, void *options, char **args, size_t n_args, 
 	if (o->bodies && !o->record)
 		return remote_verbs_refuse(&verb_rm, "--bodies not with a server",
 			"run it on the server's host, or remove the whole record by --record");
+	if (o->is_aged)
+		return remote_verbs_refuse(&verb_rm, "--aged-out not with a server",
+			"its own retention removes what is too old");
 	for (size_t i = 0; r == 0 && i < n_args; i++)
 		r = remove_one(cli, o, args[i], err);
 	return r;

@@ -100,8 +100,11 @@ int api_report(struct call *call, struct err *err);
 int api_files_path(const struct call *call, struct str *path, struct err *err);
 
 /* The id in the path, of a sandbox of the caller's account: borrowed. state (may be NULL) gets what the store knows of it.
- * -ENOENT with a sentence, also for another account's. */
+ * -ENOENT with a sentence, also for another account's; -EREMOTE where it is another host's, with whom we share the database. */
 int api_sandbox_id(struct call *call, const char **ret_id, char state[16], struct err *err);
+/* The same for what is answered from the database alone: another host's, too. ret_is_here may be NULL. */
+int api_sandbox_anywhere(
+	struct call *call, const char **ret_id, bool *ret_is_here, struct err *err);
 /* The row of a command that has ended, in the caller's account. -ENOENT: there is none, or it has not ended. */
 int api_exec_row(
 	struct call *call, const char *sandbox, const char *exec, struct str *out, struct err *err);

@@ -112,8 +112,8 @@ int api_manifest(struct call *call, struct err *err)
 	if (r == 0)
 		r = read_roots(call, roots, err);
 	if (r == 0 && strcmp(state, "running") != 0 && strcmp(state, "paused") != 0)
-		r = err_set(err, -ECONNREFUSED, "sandbox %s does not run: it is %s", verb.sandbox,
-			state);
+		r = err_set(
+			err, -ENOTCONN, "sandbox %s does not run: it is %s", verb.sandbox, state);
 	if (r == 0)
 		r = run_verb(call, &verb, &call->out, err);
 	call->type = "application/jsonl";

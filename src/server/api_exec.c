@@ -211,7 +211,7 @@ int api_exec_row(
 int api_exec_get(struct call *call, struct err *err)
 {
 	const char *id = NULL;
-	int r = api_sandbox_id(call, &id, NULL, err);
+	int r = api_sandbox_anywhere(call, &id, NULL, err);
 
 	if (r == 0)
 		r = store_log_get(call->server->store, call->caller.account, id, call->params[1],

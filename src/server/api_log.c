@@ -80,7 +80,7 @@ static int answer_log(struct call *call, const char *sandbox, struct err *err)
 int api_log_sandbox(struct call *call, struct err *err)
 {
 	const char *id = NULL;
-	int r = api_sandbox_id(call, &id, NULL, err);
+	int r = api_sandbox_anywhere(call, &id, NULL, err);
 
 	return r < 0 ? r : answer_log(call, id, err);
 }
@@ -100,7 +100,7 @@ int api_lifecycle(struct call *call, struct err *err)
 {
 	struct store_query query = {0};
 	struct page page = {0};
-	int r = api_sandbox_id(call, &query.sandbox, NULL, err);
+	int r = api_sandbox_anywhere(call, &query.sandbox, NULL, err);
 
 	if (r == 0)
 		r = read_query(call, false, &page, &query, err);
@@ -138,7 +138,7 @@ int api_metrics(struct call *call, struct err *err)
 	struct store_metric_query query = {.account = call->caller.account};
 	struct page page = {0};
 	int64_t from_ms = 0;
-	int r = api_sandbox_id(call, &query.sandbox, NULL, err);
+	int r = api_sandbox_anywhere(call, &query.sandbox, NULL, err);
 
 	if (r == 0)
 		r = call_check_query(call, names, err);

@@ -19,8 +19,9 @@
 #include "util/mem.h"
 
 struct found {
+	const struct server *server;
 	char *state;
-	bool is_found;
+	bool is_found, is_elsewhere;
 };
 
 static int take_state(const struct store_sandbox *sandbox, void *arg)
@@ -28,23 +29,44 @@ static int take_state(const struct store_sandbox *sandbox, void *arg)
 	struct found *found = arg;
 
 	found->is_found = true;
+	found->is_elsewhere = strcmp(sandbox->place, found->server->host) != 0;
 	if (found->state)
 		memccpy(found->state, sandbox->state, '\0', 16);
 	return 0;
 }
 
-int api_sandbox_id(struct call *call, const char **ret_id, char state[16], struct err *err)
+static int find(struct call *call, const char **ret_id, struct found *found, struct err *err)
 {
 	const char *id = call->params[0];
-	struct found found = {.state = state};
 	int r = id_is_valid("sb", id) ? store_sandbox_get(call->server->store, call->caller.account,
-						id, take_state, &found, err)
+						id, take_state, found, err)
 	                              : -ENOENT;
 
-	if (r == -ENOENT || (r == 0 && !found.is_found))
+	if (r == -ENOENT || (r == 0 && !found->is_found))
 		return err_set(err, -ENOENT, "there is no sandbox '%s'", id);
 	*ret_id = id;
 	return r < 0 ? r : 0;
+}
+
+int api_sandbox_id(struct call *call, const char **ret_id, char state[16], struct err *err)
+{
+	struct found found = {.server = call->server, .state = state};
+	int r = find(call, ret_id, &found, err);
+
+	if (r == 0 && found.is_elsewhere)
+		return err_set(err, -EREMOTE, "sandbox %s is on another host: ask the server there",
+			*ret_id);
+	return r;
+}
+
+int api_sandbox_anywhere(struct call *call, const char **ret_id, bool *ret_is_here, struct err *err)
+{
+	struct found found = {.server = call->server};
+	int r = find(call, ret_id, &found, err);
+
+	if (ret_is_here)
+		*ret_is_here = !found.is_elsewhere;
+	return r;
 }
 
 static void add_time(struct jsonw *j, const char *key, int64_t ms)
@@ -77,15 +99,20 @@ static int write_one(const struct store_sandbox *sandbox, void *arg)
 	return 0;
 }
 
+static int answer_from_store(struct call *call, const char *id, struct err *err)
+{
+	int r = store_sandbox_get(
+		call->server->store, call->caller.account, id, write_one, &call->out, err);
+
+	return r < 0 ? r : 0;
+}
+
 /* What the record says now, as the answer. */
 static int answer_with(struct call *call, const char *id, struct err *err)
 {
 	int r = indexer_catch_up(call->server->indexer, id, NULL, NULL, err);
 
-	if (r >= 0)
-		r = store_sandbox_get(
-			call->server->store, call->caller.account, id, write_one, &call->out, err);
-	return r < 0 ? r : 0;
+	return r < 0 ? r : answer_from_store(call, id, err);
 }
 
 /* The same, where its state has changed. */
@@ -100,9 +127,12 @@ static int answer_changed(struct call *call, const char *id, struct err *err)
 int api_sandboxes_get(struct call *call, struct err *err)
 {
 	const char *id = NULL;
-	int r = api_sandbox_id(call, &id, NULL, err);
+	bool is_here = true;
+	int r = api_sandbox_anywhere(call, &id, &is_here, err);
 
-	return r < 0 ? r : answer_with(call, id, err);
+	if (r < 0)
+		return r;
+	return is_here ? answer_with(call, id, err) : answer_from_store(call, id, err);
 }
 
 /* Traced unless it is asked not to be; the account is the key's, whatever the spec says. */

@@ -68,7 +68,7 @@ static int say_why(struct call *call, const struct exec_stdin_ask *ask, struct e
 	}
 	if (api_exec_row(call, ask->sandbox, ask->exec, &row, &none) == 0 && row.len > 0)
 		return err_set(err, -EPIPE, "this command has ended");
-	if (r == -ESRCH || r == -ECONNREFUSED)
+	if (r == -ESRCH || r == -ENOTCONN)
 		return err_set(err, -ENOENT, "there is no command '%s' in this sandbox", ask->exec);
 	return r;
 }

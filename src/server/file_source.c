@@ -67,7 +67,7 @@ static const struct {
 } errors[] = {
 	{"ENOENT", ENOENT},
 	{"ENOTDIR", ENOENT},
-	{"ESRCH", ECONNREFUSED},
+	{"ESRCH", ENOTCONN},
 	{"EXDEV", EXDEV},
 	{"ELOOP", EINVAL},
 	{"ENAMETOOLONG", EINVAL},

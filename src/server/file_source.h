@@ -22,7 +22,7 @@ struct file_source_handler {
 	void (*on_change)(void *arg, const struct slice *json);
 	void (*on_read)(void *arg); /* behind as many of them as came at once */
 	/* The last. 0: the sandbox ended; else why it did not begin, or did not go on: -ENOENT, -EXDEV (made by the kernel),
-	 * -ECONNREFUSED (nothing of the sandbox runs), -EAGAIN, ... */
+	 * -ENOTCONN (nothing of the sandbox runs), -EAGAIN, ... */
 	void (*on_over)(void *arg, int r, const struct err *err);
 	void *arg;
 };

@@ -238,7 +238,7 @@ static void give_up(struct watcher *w)
 	int r = file_feed_failure(w->listener.feed, &err);
 
 	if (r == 0)
-		r = err_set(&err, -ECONNREFUSED, "the sandbox has ended");
+		r = err_set(&err, -ENOTCONN, "the sandbox has ended");
 	watcher_free(w);
 	exchange_on_gone(call->exchange, NULL, NULL);
 	refuse(call, r, &err);

@@ -63,7 +63,10 @@ static const struct {
 	{EAGAIN, 503, "try_again"},
 	{ETIMEDOUT, 503, "try_again"},
 	{ECONNRESET, 503, "try_again"},
-	{ECONNREFUSED, 409, "not_running"},
+	{ECONNREFUSED, 503, "try_again"},
+	{EROFS, 503, "read_only"},
+	{ENOTCONN, 409, "not_running"},
+	{EREMOTE, 409, "other_host"},
 	{EBADFD, 409, "wrong_state"},
 	{ENOSPC, 507, "no_space"},
 };

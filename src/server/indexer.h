@@ -16,9 +16,9 @@ int indexer_new(struct server *server, struct indexer **ret_indexer, struct err 
 void indexer_free(struct indexer *indexer);
 SCOPED_TYPE(indexer)
 
-/* Reads what is new in a sandbox's log. row (may be NULL) gets the exec-log row of exec where it was among that. 0, or 1
- * where row was filled. -ENOENT: there is no such record, or it is not ours. Where the store fails it is read once more, a bit
- * later. From a worker. */
+/* Reads what is new in a sandbox's log. row (may be NULL) gets the exec-log row of exec where it was among that. 1 where row
+ * was filled, also where the store failed, which has it a bit later then; else 0. -ENOENT: there is no such record, or it is not
+ * ours. From a worker. */
 int indexer_catch_up(struct indexer *indexer, const char *sandbox, const char *exec,
 	struct str *row, struct err *err);
 

@@ -7,6 +7,7 @@
 
 #include "control/client.h"
 #include "control/launcher_client.h"
+#include "server/audit_index.h"
 #include "util/clock.h"
 #include "util/id.h"
 #include "util/jsonw.h"
@@ -14,6 +15,7 @@
 
 #define CONNECT_MS 10000
 #define AUDIT_MS   30000
+#define LEDGER_MS  60000
 #define RULES_MS   30000
 #define MEND_MS    60000
 #define VERB_MS    (3600 * 1000) /* an image may have to be fetched */
@@ -65,7 +67,7 @@ static int tell_not_running(struct err *err)
 
 	if (help)
 		*help = '\0';
-	return -ECONNREFUSED;
+	return -ENOTCONN;
 }
 
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err)
@@ -285,21 +287,6 @@ int launcher_ask_watch(struct server *server, const struct launcher_watch *watch
 		&j, NULL, NULL, err);
 }
 
-static int index_line(struct call *call, const json_t *line, int64_t n, struct err *err)
-{
-	scoped_mem char *text = json_dumps(line, JSON_COMPACT);
-	const char *sandbox = json_string_value(json_object_get(line, "sandbox"));
-	const struct store_event row = {.account = call->caller.account,
-		.sandbox = sandbox,
-		.seq = n,
-		.at_ms = clock_wall_ms(),
-		.kind = json_string_value(json_object_get(line, "act")),
-		.json = text};
-	int r = store_audit_add(call->server->store, &row, 1, err);
-
-	return r < 0 ? r : 0;
-}
-
 int launcher_ask_audit(struct call *call, const char *act, const char *object, const char *sandbox,
 	const char *detail, struct err *err)
 {
@@ -307,29 +294,55 @@ int launcher_ask_audit(struct call *call, const char *act, const char *object, c
 		call->caller.account, "actor", call->caller.actor, "origin",
 		call->exchange ? exchange_peer(call->exchange)->address : "server", "act", act,
 		"object", object, "sandbox", sandbox, "detail", detail);
-	scoped_mem char *text = json_dumps(line, JSON_COMPACT);
 	scoped_str struct str body = {0};
 	struct jsonw j = jsonw_to(&body);
 	json_t *answer = NULL;
-	int64_t n;
 	int r;
 
 	jsonw_object(&j);
-	jsonw_key(&j, "line");
-	jsonw_raw(&j, slice_of(text));
+	add_json(&j, "line", line);
+	json_decref(line);
 	r = ask(call->server,
 		&(struct launcher_ask){.request = "audit", .pass_fd = -1, .timeout_ms = AUDIT_MS},
 		&j, &answer, NULL, err);
-	n = json_integer_value(json_object_get(answer, "n"));
+	if (r == 0)
+		r = audit_index_add(call->server, json_object_get(answer, "line"), err);
 	json_decref(answer);
-	if (r == 0) {
-		char at[CLOCK_TEXT_LEN];
+	return r;
+}
 
-		clock_format(clock_wall_ms(), at);
-		json_object_set_new(line, "n", json_integer(n));
-		json_object_set_new(line, "at", json_string(at));
-		r = index_line(call, line, n, err);
-	}
-	json_decref(line);
+int launcher_ask_journal(struct server *server, struct err *err)
+{
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	int fd = -1, r;
+
+	jsonw_object(&j);
+	r = ask(server,
+		&(struct launcher_ask){.request = "journal", .pass_fd = -1, .timeout_ms = AUDIT_MS},
+		&j, NULL, &fd, err);
+	return r < 0 ? r : fd;
+}
+
+int launcher_ask_removed(struct server *server, const char *const *ids, size_t n,
+	json_t **ret_removed, struct err *err)
+{
+	scoped_str struct str body = {0};
+	struct jsonw j = jsonw_to(&body);
+	json_t *answer = NULL;
+	int r;
+
+	jsonw_object(&j);
+	jsonw_key(&j, "sandboxes");
+	jsonw_array(&j);
+	for (size_t i = 0; i < n; i++)
+		jsonw_text(&j, ids[i]);
+	jsonw_array_end(&j);
+	r = ask(server,
+		&(struct launcher_ask){
+			.request = "removed", .pass_fd = -1, .timeout_ms = LEDGER_MS},
+		&j, &answer, NULL, err);
+	*ret_removed = json_incref(json_object_get(answer, "removed"));
+	json_decref(answer);
 	return r;
 }

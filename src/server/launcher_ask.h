@@ -6,7 +6,7 @@
 #include "server/call.h"
 #include "util/id.h"
 
-/* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ECONNREFUSED where none lives; one that
+/* A connection to the supervisor of a sandbox: a descriptor, the caller's. -ENOTCONN where none lives; one that
  * was killed is mended first. */
 int launcher_ask_connect(struct server *server, const char *sandbox, struct err *err);
 /* The same, as a client. */
@@ -56,9 +56,15 @@ struct launcher_verb {
 int launcher_ask_verb(
 	struct call *call, const struct launcher_verb *verb, char **ret_output, struct err *err);
 
-/* Writes a line of the audit journal and its row in the store. sandbox, detail may be NULL. A call without an exchange is the
+/* Writes a line of the audit journal, of which the store gets a row now or later. sandbox, detail may be NULL. A call without an exchange is the
  * server's own. */
 int launcher_ask_audit(struct call *call, const char *act, const char *object, const char *sandbox,
 	const char *detail, struct err *err);
+/* The journal, to be read: a descriptor, the caller's. -ENOENT: nothing was entered yet. */
+int launcher_ask_journal(struct server *server, struct err *err);
+/* What the ledger says of records of ours that were removed: an object, the caller's, with an {actor, detail} for each of
+ * those n (at most 1,000) of which it does. */
+int launcher_ask_removed(struct server *server, const char *const *ids, size_t n,
+	json_t **ret_removed, struct err *err);
 
 #endif

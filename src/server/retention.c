@@ -5,10 +5,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/indexer.h"
 #include "server/keep.h"
 #include "server/launcher_ask.h"
+#include "server/lost_records.h"
 #include "server/preview_look.h"
 #include "server/workers.h"
 #include "util/clock.h"
@@ -18,11 +20,13 @@
 #define EVERY_S        300
 #define RECORDS_MAX    1000  /* in one go */
 #define TOMBSTONE_DAYS 400LL /* as long as the ledger is of use */
+#define AGED_OUT       "aged out"
 
 struct retention {
 	struct work work; /* one at a time */
 	struct server *server;
 	struct event *timer;
+	bool has_swept; /* of what was removed while no server was there */
 	atomic_bool is_ending;
 };
 
@@ -47,31 +51,37 @@ static int take_old(const struct store_sandbox *sandbox, void *arg)
 	return 0;
 }
 
+static bool is_there(const struct server *server, const char *id)
+{
+	scoped_mem char *path = mem_printf("%s/records/%s", server->state_dir, id);
+
+	return access(path, F_OK) == 0;
+}
+
 /* By the verb that a person would use, so that the ledger says what became of it. 0 also where it is gone already: another
  * replica was first, or this one was killed behind it. */
-static int remove_record(struct call *as, const char *id, struct err *err)
+static int remove_record(struct call *as, const char *id, bool is_aged, struct err *err)
 {
-	static const char *const options[] = {"--record", "--changes", NULL};
+	const char *const options[] = {
+		"--record", "--changes", is_aged ? "--aged-out" : NULL, NULL};
 	int r = launcher_ask_verb(as,
 		&(struct launcher_verb){
 			.verb = "rm", .sandbox = id, .options = options, .stdout_fd = -1},
 		NULL, err);
 
-	return r == -ENOENT ? 0 : r > 0 ? err_set(err, -EIO, "it could not be removed") : r;
+	if (!is_there(as->server, id))
+		return 0;
+	return r < 0 ? r : err_set(err, -EIO, "it could not be removed");
 }
 
 int retention_forget(struct call *as, const char *id, const char *reason, struct err *err)
 {
-	int r = remove_record(as, id, err);
+	int r = remove_record(as, id, strcmp(reason, AGED_OUT) == 0, err);
 
 	if (r < 0)
 		return r;
 	indexer_drop(as->server->indexer, id);
-	r = store_sandbox_forget(
-		as->server->store, as->caller.account, id, reason, clock_wall_ms(), err);
-	if (r == -ENOENT)
-		return 0; /* another replica's, which says so in the audit log */
-	return r < 0 ? r : launcher_ask_audit(as, "record.removed", id, id, reason, err);
+	return lost_records_forget(as, id, reason, err);
 }
 
 static int forget(struct server *server, const struct old *old, struct err *err)
@@ -79,7 +89,7 @@ static int forget(struct server *server, const struct old *old, struct err *err)
 	struct call as = {.server = server, .caller = {.actor = "retention"}};
 
 	memcpy(as.caller.account, old->account, sizeof(as.caller.account));
-	return retention_forget(&as, old->id, "aged out", err);
+	return retention_forget(&as, old->id, AGED_OUT, err);
 }
 
 static void forget_records(struct retention *retention, int64_t now_ms)
@@ -87,8 +97,8 @@ static void forget_records(struct retention *retention, int64_t now_ms)
 	struct server *server = retention->server;
 	struct old_list list = {.items = new0_n(struct old, RECORDS_MAX)};
 	struct err err = {0};
-	int r = store_sandbox_ended(server->store, now_ms - keep_ms(server->config, KEEP_RECORDS),
-		RECORDS_MAX, take_old, &list, &err);
+	int r = store_sandbox_ended(server->store, server->host,
+		now_ms - keep_ms(server->config, KEEP_RECORDS), RECORDS_MAX, take_old, &list, &err);
 
 	if (r < 0)
 		log_warn("records that are too old stay for now: %s", err.msg);
@@ -119,12 +129,24 @@ static void expire(struct retention *retention, int64_t now_ms)
 		log_warn("rows that are too old stay for now: %s", err.msg);
 }
 
+static void sweep(struct retention *retention)
+{
+	struct lost_counts counts = {0};
+	struct err err = {0};
+	int r = retention->has_swept ? 0 : lost_records_sweep(retention->server, &counts, &err);
+
+	if (r < 0)
+		log_warn("rows of records that were removed stay for now: %s", err.msg);
+	retention->has_swept = r == 0;
+}
+
 static void run(struct work *work)
 {
 	struct retention *retention = (struct retention *)work;
 	int64_t now_ms = clock_wall_ms();
 
 	preview_look_tidy(retention->server);
+	sweep(retention);
 	forget_records(retention, now_ms);
 	expire(retention, now_ms);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/allowance.h"
+#include "server/audit_index.h"
 #include "server/auth.h"
 #include "server/dispatch.h"
 #include "server/file_feed.h"
@@ -57,14 +58,23 @@ static void on_end(evutil_socket_t signal, short what, void *ctx)
 	event_base_loopbreak(parts->server.base);
 }
 
-static int open_store(struct server *server, const json_t *settings, struct err *err)
+int server_prepare(struct server *server, const json_t *settings, int office, struct err *err)
 {
 	const char *place = text_of(settings, "database");
-	int r = store_open(place ? place : "", &server->store, err);
+	int r;
 
+	server->state_dir = text_of(settings, "state_dir");
+	server->host = text_of(settings, "host");
+	server->config = json_object_get(settings, "config");
+	server->office = office;
+	if (!server->state_dir || !server->host)
+		return err_set(err, -EINVAL, "the settings name no state");
+	r = keep_check(server->config, err);
+	if (r == 0)
+		r = store_open(place ? place : "", &server->store, err);
 	if (r == -EACCES)
 		return err_wrap(err, r, "let the user without rights through the folders above");
-	return r < 0 ? r : auth_first_start(server->store, err);
+	return r;
 }
 
 static int make_tls(struct parts *parts, const json_t *settings, struct err *err)
@@ -112,17 +122,17 @@ static int open_previews(struct parts *parts, const json_t *settings, int from, 
 	return 0;
 }
 
-static int start(struct parts *parts, const json_t *settings, int from, struct err *err)
+static int start(struct parts *parts, const json_t *settings, int office, int from, struct err *err)
 {
 	struct server *server = &parts->server;
-	int r = keep_check(server->config, err);
+	int r = server_prepare(server, settings, office, err);
 
 	if (r == 0)
 		r = origin_new(server->config, &server->origin, err);
 	if (r == 0)
 		r = previews_check(server->config, err);
 	if (r == 0)
-		r = open_store(server, settings, err);
+		r = auth_first_start(server->store, err);
 	if (r == 0)
 		r = guard_new(server, &server->guard, err);
 	if (r == 0)
@@ -155,6 +165,7 @@ static int start(struct parts *parts, const json_t *settings, int from, struct e
 	if (r < 0)
 		return r;
 	server->retention = retention_new(server);
+	server->audit_mender = audit_mender_new(server);
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
 	event_add(parts->on_end, NULL);
@@ -171,6 +182,7 @@ static void stop(struct parts *parts)
 	http_conn_free(parts->conns);
 	launcher_told_free(parts->told);
 	retention_stop(server->retention);
+	audit_mender_stop(server->audit_mender);
 	guard_stop(server->guard);
 	file_hooks_stop(server->file_hooks);
 	workers_free(server->slow);
@@ -183,6 +195,7 @@ static void stop(struct parts *parts)
 	webhook_sender_free(server->sender);
 	webhooks_free(server->webhooks);
 	retention_free(server->retention);
+	audit_mender_free(server->audit_mender);
 	prometheus_free(server->prometheus);
 	limiter_free(server->limiter);
 	allowance_free(server->allowance);
@@ -199,9 +212,7 @@ static void stop(struct parts *parts)
 
 int server_run(const json_t *settings, int office, int sockets_from, struct err *err)
 {
-	struct parts parts = {.server = {.state_dir = text_of(settings, "state_dir"),
-				      .config = json_object_get(settings, "config"),
-				      .office = office}};
+	struct parts parts = {0};
 	const char *form = text_of(settings, "log");
 	int r;
 
@@ -209,9 +220,9 @@ int server_run(const json_t *settings, int office, int sockets_from, struct err 
 	log_set_json(form && strcmp(form, "json") == 0);
 	parts.server.logs_requests = json_is_true(json_object_get(settings, "log_requests"));
 	parts.server.base = event_base_new();
-	if (!parts.server.base || !parts.server.state_dir)
-		return err_set(err, -EINVAL, "the settings name no state");
-	r = start(&parts, settings, sockets_from, err);
+	if (!parts.server.base)
+		return err_set(err, -ENOMEM, "start the loop");
+	r = start(&parts, settings, office, sockets_from, err);
 	if (r == 0)
 		event_base_dispatch(parts.server.base);
 	stop(&parts);

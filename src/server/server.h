@@ -22,6 +22,7 @@ struct secret_box;
 struct webhooks;
 struct prometheus;
 struct retention;
+struct audit_mender;
 struct map;
 struct webhook_sender;
 struct origin;
@@ -44,15 +45,20 @@ struct server {
 	struct webhooks *webhooks;
 	struct prometheus *prometheus;
 	struct retention *retention;
+	struct audit_mender *audit_mender;
 	struct webhook_sender *sender;
 	struct origin *origin;
 	struct guard *guard;
 	struct previews *previews; /* NULL: this server shows none */
 	const char *state_dir;
+	const char *host;     /* whose records these are: the fingerprint of the host's key */
 	const json_t *config; /* of --config */
 	int office;           /* to the launcher: control/launcher_client.h */
 	bool logs_requests;
 };
+
+/* What the settings say, and the store, open. */
+int server_prepare(struct server *server, const json_t *settings, int office, struct err *err);
 
 /* Serves until it is asked to end by SIGTERM. settings: what the launcher tells (launcher/serve_process.c); sockets are at
  * sockets_from and behind. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/keep.h"
+#include "server/row_shorten.h"
 #include "server/webhook_sender.h"
 #include "util/clock.h"
 #include "util/jsonw.h"
@@ -153,33 +154,6 @@ int webhooks_get(struct webhooks *webhooks, const char *account, const char *id,
 
 /* ---- what is told ---- */
 
-/* Without what is long: its names stand in "omitted", and the record and the log have it. */
-static void shorten(const struct webhooks_event *event, struct str *out)
-{
-	json_t *data = json_loads(event->json, JSON_ALLOW_NUL, NULL), *omitted = json_array();
-	const char *key;
-	json_t *value;
-	void *next;
-
-	json_object_foreach_safe(data, next, key, value)
-	{
-		scoped_mem char *text =
-			json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-
-		if (text && strlen(text) <= MEMBER_MAX)
-			continue;
-		json_array_append_new(omitted, json_string(key));
-		json_object_del(data, key);
-	}
-	json_object_set_new(data, "omitted", omitted);
-	{
-		scoped_mem char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII);
-
-		str_puts(out, text ? text : "{}");
-	}
-	json_decref(data);
-}
-
 static char *body_of(const struct webhooks_event *event)
 {
 	scoped_str struct str out = {0}, data = {0};
@@ -187,7 +161,7 @@ static char *body_of(const struct webhooks_event *event)
 	char at[CLOCK_TEXT_LEN];
 
 	if (strlen(event->json) > BODY_MAX)
-		shorten(event, &data);
+		row_shorten(slice_of(event->json), MEMBER_MAX, false, &data);
 	else
 		str_puts(&data, event->json);
 	clock_format(event->at_ms, at);

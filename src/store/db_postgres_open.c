@@ -37,7 +37,7 @@ static PGconn *connect_to(const char *place)
 
 static const char settings[] =
 	"SET statement_timeout = " READ_MS "; SET lock_timeout = " LOCK_MS ";"
-	"SET idle_in_transaction_session_timeout = 30000;"
+	"SET idle_in_transaction_session_timeout = 30000; SET jit = off;"
 	"SET default_transaction_isolation = 'read committed';"
 	"SET standard_conforming_strings = on; SET search_path = public";
 

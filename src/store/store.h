@@ -95,8 +95,9 @@ struct store_label {
 };
 
 struct store_sandbox {
-	int64_t n; /* told, not asked: the place in lists */
-	const char *id, *account, *name, *state, *place;
+	int64_t n; /* told, not asked: where it stands in lists */
+	const char *id, *account, *name, *state;
+	const char *place;       /* the host whose record it is, as the server names it */
 	const char *labels_json; /* told: an object */
 	const struct store_label *labels;
 	size_t n_labels; /* asked */
@@ -108,6 +109,10 @@ typedef int (*store_sandbox_fn)(const struct store_sandbox *sandbox, void *arg);
 int store_sandbox_put(struct store *store, const struct store_sandbox *sandbox, struct err *err);
 int store_sandbox_get(struct store *store, const char *account, const char *id, store_sandbox_fn fn,
 	void *arg, struct err *err);
+
+/* The same, whosever it is: for what the server does by itself. */
+int store_sandbox_find(
+	struct store *store, const char *id, store_sandbox_fn fn, void *arg, struct err *err);
 
 struct store_sandbox_query {
 	const char *account;
@@ -125,9 +130,12 @@ int64_t store_sandbox_count(
 typedef int (*store_count_fn)(const char *state, int64_t n, void *arg);
 int store_sandbox_states(struct store *store, store_count_fn fn, void *arg, struct err *err);
 
-/* Those that ended before a time, oldest first: what retention may take. */
-int store_sandbox_ended(struct store *store, int64_t before_ms, int limit, store_sandbox_fn fn,
-	void *arg, struct err *err);
+/* Those of a place that ended before a time, oldest first: what retention may take. */
+int store_sandbox_ended(struct store *store, const char *place, int64_t before_ms, int limit,
+	store_sandbox_fn fn, void *arg, struct err *err);
+/* All of a place, of any account, in the order of their numbers; after: that of the last one told, or 0. */
+int store_sandbox_of_place(struct store *store, const char *place, int64_t after, int limit,
+	store_sandbox_fn fn, void *arg, struct err *err);
 /* All of a record at once: its rows of every table go, a tombstone stays. Nothing of it is taken in again. */
 int store_sandbox_forget(struct store *store, const char *account, const char *id,
 	const char *reason, int64_t at_ms, struct err *err);
@@ -178,6 +186,7 @@ struct store_event {
 	int64_t n;           /* told */
 	const char *account; /* told for lifecycle, asked for audit */
 	const char *sandbox; /* lifecycle only */
+	const char *place;   /* audit only, asked: whose journal */
 	int64_t seq;         /* in the sandbox, or in the launcher's journal */
 	int64_t at_ms;
 	const char *kind, *json;
@@ -189,11 +198,23 @@ int store_lifecycle_add(
 	struct store *store, const struct store_event *events, size_t n, struct err *err);
 int store_lifecycle_page(struct store *store, const struct store_query *query, store_event_fn fn,
 	void *arg, struct err *err);
+/* A row that says something else than the line is put right, and keeps its number; counted, too. */
 int store_audit_add(
 	struct store *store, const struct store_event *events, size_t n, struct err *err);
 int store_audit_page(struct store *store, const struct store_query *query, store_event_fn fn,
 	void *arg, struct err *err);
-int64_t store_audit_last(struct store *store, struct err *err); /* highest journal number, or 0 */
+/* The first line of a place's journal that is missing behind the first one that is there: at the latest the one to come. 1
+ * where there is none. Reads as many numbers as there are rows. */
+int64_t store_audit_hole(struct store *store, const char *place, struct err *err);
+
+/* ---- rows against what they are the index of ---- */
+
+/* Removes, of one sandbox's rows from behind seq after up to seq last, those that say something else than these
+ * (which are in the order of seq), or that are none of them. How many; to be added again by the caller. */
+int store_log_weed(struct store *store, const char *sandbox, int64_t after, int64_t last,
+	const struct store_log_row *rows, size_t n, struct err *err);
+int store_lifecycle_weed(struct store *store, const char *sandbox, int64_t after, int64_t last,
+	const struct store_event *events, size_t n, struct err *err);
 
 /* ---- objects: secrets, rules, proxies, previews, webhooks ---- */
 

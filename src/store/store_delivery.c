@@ -76,12 +76,14 @@ static int claim(struct db *db, void *arg)
 {
 #define CLAIM \
 	"UPDATE delivery SET attempt = attempt + 1, due_ms = $1 + $2 WHERE n IN" \
-	" (SELECT n FROM delivery WHERE state = 'waiting' AND due_ms <= $1 AND "
+	" (SELECT n FROM delivery"
+#define DUE  " WHERE state = 'waiting' AND due_ms <= $1 AND "
 #define NEXT " = 0 ORDER BY due_ms, n LIMIT $3"
 	static const struct db_sql sql = {
-		.text = CLAIM "instr($4, webhook)" NEXT ") RETURNING " DELIVERY_COLUMNS,
-		.postgres = CLAIM "strpos($4, webhook)" NEXT
-				  " FOR UPDATE SKIP LOCKED) RETURNING " DELIVERY_COLUMNS,
+		.text = CLAIM " INDEXED BY delivery_due" DUE "instr($4, webhook)" NEXT
+			      ") RETURNING " DELIVERY_COLUMNS,
+		.postgres = CLAIM DUE "strpos($4, webhook)" NEXT
+				      " FOR UPDATE SKIP LOCKED) RETURNING " DELIVERY_COLUMNS,
 	};
 	struct claim_call *call = arg;
 	const struct store_claim *c = call->claim;

@@ -4,7 +4,7 @@
 
 #include "store/store_internal.h"
 
-static void fill_lifecycle(struct db_value *values, size_t i, void *arg)
+void store_lifecycle_fill_row(struct db_value *values, size_t i, void *arg)
 {
 	const struct store_event *e = (const struct store_event *)arg + i;
 
@@ -19,11 +19,12 @@ static void fill_audit(struct db_value *values, size_t i, void *arg)
 {
 	const struct store_event *e = (const struct store_event *)arg + i;
 
-	values[0] = db_int(e->seq);
-	values[1] = db_text(e->account);
-	values[2] = db_int(e->at_ms);
-	values[3] = db_text(e->kind);
-	values[4] = db_text(e->json);
+	values[0] = db_text(e->place);
+	values[1] = db_int(e->seq);
+	values[2] = db_text(e->account);
+	values[3] = db_int(e->at_ms);
+	values[4] = db_text(e->kind);
+	values[5] = db_text(e->json);
 }
 
 static int add_events(struct store *store, const struct store_rows *rows, struct err *err)
@@ -35,7 +36,7 @@ static int add_events(struct store *store, const struct store_rows *rows, struct
 			STORE_BATCH_MAX);
 	for (size_t i = 0; i < rows->n_rows; i++) {
 		int r = STORE_CHECK_NAMES(
-			err, events[i].account, events[i].sandbox, events[i].kind);
+			err, events[i].account, events[i].sandbox, events[i].place, events[i].kind);
 
 		if (r < 0)
 			return r;
@@ -54,10 +55,10 @@ int store_lifecycle_add(
 	return add_events(store,
 		&(struct store_rows){.counter = "lifecycle",
 			.sql = &sql,
-			.n_values = 5,
+			.n_values = STORE_LIFECYCLE_VALUES,
 			.n_rows = n,
 			.is_index = true,
-			.fill = fill_lifecycle,
+			.fill = store_lifecycle_fill_row,
 			.arg = (void *)events},
 		err);
 }
@@ -65,14 +66,20 @@ int store_lifecycle_add(
 int store_audit_add(
 	struct store *store, const struct store_event *events, size_t n, struct err *err)
 {
+	/* What says the same already is no change: its number stays, and nothing is written. */
 	static const struct db_sql sql = {
-		.text = "INSERT INTO audit (n, journal, account, at_ms, kind, json)"
-			" VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"};
+		.text = "INSERT INTO audit (n, place, journal, account, at_ms, kind, json)"
+			" VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (place, journal) DO "
+			"UPDATE"
+			" SET account = excluded.account, at_ms = excluded.at_ms,"
+			" kind = excluded.kind, json = excluded.json"
+			" WHERE audit.account <> excluded.account OR audit.at_ms <> excluded.at_ms"
+			" OR audit.kind <> excluded.kind OR audit.json <> excluded.json"};
 
 	return add_events(store,
 		&(struct store_rows){.counter = "audit",
 			.sql = &sql,
-			.n_values = 5,
+			.n_values = 6,
 			.n_rows = n,
 			.fill = fill_audit,
 			.arg = (void *)events},
@@ -155,17 +162,28 @@ int store_audit_page(struct store *store, const struct store_query *query, store
 	return page(store, query, sql, fn, arg, err);
 }
 
-static int read_last(struct db *db, void *arg)
-{
-	static const struct db_sql sql = {.text = "SELECT coalesce(max(journal), 0) FROM audit"};
+struct hole_call {
+	const char *place;
+	int64_t n;
+};
 
-	return (int)db_run_values(db, &sql, NULL, 0, db_row_int, arg);
+static int find_hole(struct db *db, void *arg)
+{
+	static const struct db_sql sql = {
+		.text = "SELECT coalesce(min(journal), 0) + 1 FROM audit a WHERE place = $1"
+			" AND NOT EXISTS (SELECT 1 FROM audit b"
+			" WHERE b.place = $1 AND b.journal = a.journal + 1)"};
+	struct hole_call *call = arg;
+
+	return (int)db_run(db, &sql, db_row_int, &call->n, db_text(call->place));
 }
 
-int64_t store_audit_last(struct store *store, struct err *err)
+int64_t store_audit_hole(struct store *store, const char *place, struct err *err)
 {
-	int64_t last = 0;
-	int r = store_read(store, read_last, &last, err);
+	struct hole_call call = {.place = place};
+	int r = STORE_CHECK_NAMES(err, place);
 
-	return r < 0 ? r : last;
+	if (r == 0)
+		r = store_read(store, find_hole, &call, err);
+	return r < 0 ? r : call.n;
 }

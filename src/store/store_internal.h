@@ -79,6 +79,16 @@ void store_listener_free(struct store_listener *listener);
 /* Tells this process's own listener; others hear of it through the database. */
 void store_listener_tell(struct store_listener *listener, const char *key);
 
+/* Values of rows, as they are added and held against those that are there: sandbox and seq first. */
+#define STORE_LOG_VALUES       12
+#define STORE_LIFECYCLE_VALUES 5
+struct store_log_fill {
+	const struct store_log_row *rows;
+	struct str search; /* the caller's to be done with */
+};
+void store_log_fill_row(struct db_value *values, size_t i, void *fill);
+void store_lifecycle_fill_row(struct db_value *values, size_t i, void *events);
+
 /* Takes n numbers of a counter inside a transaction; the first of them. */
 int store_take_numbers(struct db *db, const char *counter, size_t n, int64_t *ret_first);
 int store_check_limit(int limit, int max, struct err *err);

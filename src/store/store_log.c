@@ -7,18 +7,13 @@
 
 #define GRAM 3 /* characters that the indexes of the search are made of */
 
-struct add_call {
-	const struct store_log_row *rows;
-	struct str search;
-};
-
-static void fill_row(struct db_value *values, size_t i, void *arg)
+void store_log_fill_row(struct db_value *values, size_t i, void *arg)
 {
-	struct add_call *call = arg;
-	const struct store_log_row *row = &call->rows[i];
+	struct store_log_fill *fill = arg;
+	const struct store_log_row *row = &fill->rows[i];
 
-	str_reset(&call->search);
-	search_fold(&call->search, row->search, STORE_SEARCH_MAX);
+	str_reset(&fill->search);
+	search_fold(&fill->search, row->search, STORE_SEARCH_MAX);
 	values[0] = db_text(row->sandbox);
 	values[1] = db_int(row->seq);
 	values[2] = db_int(row->id);
@@ -29,7 +24,7 @@ static void fill_row(struct db_value *values, size_t i, void *arg)
 	values[7] = db_int(row->output_truncated);
 	values[8] = db_int(row->at_ms);
 	values[9] = db_int(row->duration_ms);
-	values[10] = (struct db_value){.is_text = true, .text = str_slice(&call->search)};
+	values[10] = (struct db_value){.is_text = true, .text = str_slice(&fill->search)};
 	values[11] = db_text(row->json);
 }
 
@@ -56,20 +51,20 @@ static int check_rows(const struct store_log_row *rows, size_t n, struct err *er
 
 int store_log_add(struct store *store, const struct store_log_row *rows, size_t n, struct err *err)
 {
-	struct add_call call = {.rows = rows};
+	struct store_log_fill fill = {.rows = rows};
 	struct store_rows add = {.counter = "log",
 		.sql = &add_sql,
-		.n_values = 12,
+		.n_values = STORE_LOG_VALUES,
 		.n_rows = n,
 		.is_index = true,
-		.fill = fill_row,
-		.arg = &call};
+		.fill = store_log_fill_row,
+		.arg = &fill};
 	int r = check_rows(rows, n, err);
 
 	if (r < 0 || n == 0)
 		return r;
 	r = store_append(store, &add, err);
-	str_done(&call.search);
+	str_done(&fill.search);
 	if (r >= 0)
 		store_fresh_arrived(store->fresh, rows, n);
 	return r;
@@ -120,9 +115,10 @@ static int on_row(const struct db_value *row, void *arg)
 }
 
 /* Of the account or of one sandbox, either way round, searched or not: a statement for each, so that each finds its
- * index. $1 and $2 are always both used: PostgreSQL wants to know the type of each. */
+ * index. $1 and $2 are always both used: PostgreSQL wants to know the type of each. Of a sandbox the account is no term
+ * of an index: one without statistics would be read along the account's, past all its other sandboxes. */
 #define OF_ACCOUNT  " WHERE l.account = $1 AND $2 = ''"
-#define OF_SANDBOX  " WHERE l.account = $1 AND l.sandbox = $2"
+#define OF_SANDBOX  " WHERE l.account || '' = $1 AND l.sandbox = $2"
 #define IN_TIME     " AND l.at_ms >= $3 AND l.at_ms < $4"
 #define LOG_UP(n)   " AND " n " > $5 ORDER BY " n " LIMIT $6"
 #define LOG_DOWN(n) " AND " n " < $5 ORDER BY " n " DESC LIMIT $6"

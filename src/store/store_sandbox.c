@@ -8,8 +8,9 @@
 struct sandbox_call {
 	const struct store_sandbox *sandbox; /* to put */
 	const struct store_sandbox_query *query;
-	const char *account, *id, *text; /* text: a state, or a reason */
-	int64_t ms;
+	const struct db_sql *sql;
+	const char *account, *id, *text; /* text: a state, a place, or a reason */
+	int64_t ms;                      /* a time, or a number */
 	int limit;
 	struct str labels;
 	store_sandbox_fn fn;
@@ -174,6 +175,26 @@ int store_sandbox_get(struct store *store, const char *account, const char *id, 
 	return r < 0 ? r : store_read(store, get_sandbox, &call, err);
 }
 
+static int find_sandbox(struct db *db, void *arg)
+{
+	static const struct db_sql sql = {
+		.text = "SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE id = $1"};
+	struct sandbox_call *call = arg;
+	int64_t n = db_run(db, &sql, on_sandbox, call, db_text(call->id));
+
+	if (n == 0)
+		return err_set(db->err, -ENOENT, "there is no such sandbox");
+	return n < 0 ? (int)n : 0;
+}
+
+int store_sandbox_find(
+	struct store *store, const char *id, store_sandbox_fn fn, void *arg, struct err *err)
+{
+	struct sandbox_call call = {.id = id, .fn = fn, .arg = arg};
+
+	return store_read(store, find_sandbox, &call, err);
+}
+
 static int list_sandboxes(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
@@ -223,23 +244,47 @@ int64_t store_sandbox_count(
 	return r < 0 ? r : call.ms;
 }
 
-static int list_ended(struct db *db, void *arg)
+static int list_of_place(struct db *db, void *arg)
+{
+	struct sandbox_call *call = arg;
+
+	return (int)db_run(db, call->sql, on_sandbox, call, db_text(call->text), db_int(call->ms),
+		db_int(call->limit));
+}
+
+static int of_place(
+	struct store *store, struct sandbox_call *call, const struct db_sql *sql, struct err *err)
+{
+	int r = store_check_limit(call->limit, STORE_PAGE_MAX, err);
+
+	if (r == 0)
+		r = STORE_CHECK_NAMES(err, call->text);
+	call->sql = sql;
+	return r < 0 ? r : store_read(store, list_of_place, call, err);
+}
+
+int store_sandbox_ended(struct store *store, const char *place, int64_t before_ms, int limit,
+	store_sandbox_fn fn, void *arg, struct err *err)
+{
+	static const struct db_sql sql = {
+		.text = "SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE place || '' = $1"
+			" AND ended_ms > 0 AND ended_ms < $2 ORDER BY ended_ms, id LIMIT $3"};
+	struct sandbox_call call = {
+		.text = place, .ms = before_ms, .limit = limit, .fn = fn, .arg = arg};
+
+	return of_place(store, &call, &sql, err);
+}
+
+int store_sandbox_of_place(struct store *store, const char *place, int64_t after, int limit,
+	store_sandbox_fn fn, void *arg, struct err *err)
 {
 	static const struct db_sql sql = {
 		.text = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
-			" WHERE ended_ms > 0 AND ended_ms < $1 ORDER BY ended_ms, id LIMIT $2"};
-	struct sandbox_call *call = arg;
+			" WHERE place = $1 AND n > $2 ORDER BY n LIMIT $3"};
+	struct sandbox_call call = {
+		.text = place, .ms = after, .limit = limit, .fn = fn, .arg = arg};
 
-	return (int)db_run(db, &sql, on_sandbox, call, db_int(call->ms), db_int(call->limit));
-}
-
-int store_sandbox_ended(struct store *store, int64_t before_ms, int limit, store_sandbox_fn fn,
-	void *arg, struct err *err)
-{
-	struct sandbox_call call = {.ms = before_ms, .limit = limit, .fn = fn, .arg = arg};
-	int r = store_check_limit(limit, STORE_PAGE_MAX, err);
-
-	return r < 0 ? r : store_read(store, list_ended, &call, err);
+	return of_place(store, &call, &sql, err);
 }
 
 /* A record of a million rows takes longer than any other statement may. */

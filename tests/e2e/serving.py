@@ -13,6 +13,7 @@ import pwd
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -197,8 +198,8 @@ class Server:
 	def __init__(self, cloche, *options, database=None, world=None, key=None, tls=None):
 		self.cloche, self.options, self.database, self.world, self.tls = cloche, options, database, world, tls
 		self.port, self.key = free_port(), key
+		self.admin = Client(self, key)
 		self.start()
-		self.admin = Client(self, self.key)
 
 	def start(self):
 		place = ('--database', self.database) if self.database else ()
@@ -207,6 +208,7 @@ class Server:
 		if not self.key:
 			self.key = self.process.stdout.readline().rsplit(' ', 1)[-1].strip()
 			assert self.key.startswith('clo_'), self.said()
+			self.admin = Client(self, self.key)
 		wait_for(self.is_up, 'the control plane', 20)
 
 	@functools.cached_property
@@ -232,6 +234,24 @@ class Server:
 		"""The half without rights."""
 		children = pathlib.Path(f'/proc/{self.process.pid}/task/{self.process.pid}/children').read_text().split()
 		return next(int(pid) for pid in children if pathlib.Path(f'/proc/{pid}/comm').read_text().strip() == 'cloche-serve')
+
+	def sql(self, *statements):
+		"""Runs them by other hands, in one transaction; the rows of the last one."""
+		if self.database:
+			done = subprocess.run(['psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-1', self.database, '-c', ';'.join(statements)],
+				check=True, capture_output=True, text=True, timeout=60)
+			return [tuple(line.split('|')) for line in done.stdout.splitlines()]
+		with contextlib.closing(sqlite3.connect(self.cloche.state / 'server' / 'cloche.db', timeout=20)) as db, db:
+			rows = [db.execute(statement).fetchall() for statement in statements]
+			return [tuple(map(str, row)) for row in rows[-1]]
+
+	def lose_database(self):
+		"""While it is stopped."""
+		if self.database:
+			self.sql('DROP SCHEMA public CASCADE', 'CREATE SCHEMA public')
+		for file in (self.cloche.state / 'server').glob('cloche.db*'):
+			file.unlink()
+		self.key = None
 
 	def client(self, role='admin', account=None, **more):
 		if account:

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_what_needs_root_says_so(open_cloche):
 
 @pytest.mark.parametrize('form', ['--json', '--jsonl'])
 def test_gc_says_what_it_did_as_json(own_cloche, form):
-	assert json.loads(own_cloche.call('gc', form).out) == {'mended': 0, 'images': 0, 'layers': 0}
+	assert json.loads(own_cloche.call('gc', form).out) == {'mended': 0, 'records': 0, 'images': 0, 'layers': 0}
 
 
 def test_label_reads_several_sandboxes_as_one(own_cloche):
@@ -161,6 +162,61 @@ def test_verify_all_names_a_record_that_is_gone(own_cloche):
 	found = {entry['sandbox']: entry for entry in json.loads(done.out)}
 	assert done.code == 1 and found[kept]['intact'] and not found[lost]['intact'], done
 	assert 'not there' in found[lost]['findings'][0] and removed not in found
+
+
+def age(cloche, sandbox, days=31):
+	past = time.time() - days * 86400
+	os.utime(cloche.state / 'records' / sandbox / 'seal.json', (past, past))
+
+
+def test_verify_says_what_aged_out(open_cloche):
+	own_cloche = open_cloche
+	old, young, removed = (own_cloche.run('/bin/true').record.id for _ in range(3))
+	head = json.loads(own_cloche.call('verify', old, '--json').out)['head']
+	age(own_cloche, old)
+	assert own_cloche.call('gc', '--older', '40d').out == '0 sandboxes mended\n'
+	gone = own_cloche.call('gc', '--older', '30d')
+	assert gone.code == 0 and gone.out.splitlines()[1].startswith('1 record removed that aged out, '), gone
+	assert own_cloche.call('rm', '--record', removed).code == 0
+	assert {entry.name for entry in (own_cloche.state / 'records').iterdir()} == {young}
+	for word in (old, old[:-1], old[3:]):
+		told = own_cloche.call('verify', word)
+		assert told.code == 0 and told.out.startswith(f'{old}  aged out  at 2') and f'by uid:0, its last head was {head} ' in told.out and 'missing' not in told.out, told
+	assert own_cloche.call('verify', removed).out.startswith(f'{removed}  removed  at 2')
+	told = json.loads(own_cloche.call('verify', old, '--json').out)
+	assert (told['sandbox'], told['intact'], told['removed'], told['removed_by'], told['head'], told['findings']) == (old, None, 'aged out', 'uid:0', head, [])
+	assert json.loads(own_cloche.call('verify', removed, '--jsonl').out)['removed'] == 'on request'
+	assert own_cloche.call('verify', old, '--expect-head', head).code == 0
+	wrong = own_cloche.call('verify', old, '--expect-head', 'f' * 64)
+	assert wrong.code == 1 and f'its last head was {head}, not the expected {"f" * 64}' in wrong.out, wrong
+	done = own_cloche.call('verify', '--all')
+	assert done.code == 0 and done.out.splitlines()[-1] == '1 looked at, 0 not intact, 1 aged out, 1 removed' and old not in done.out, done
+	assert [row['sandbox'] for row in json.loads(own_cloche.call('verify', '--all', '--json').out)] == [young]
+	nothing = own_cloche.call('verify', 'sb_' + '0' * 16)
+	assert nothing.code == 125 and 'there is no sandbox' in nothing.err, nothing
+	nobody = as_user(own_cloche, OTHER, 'verify', old)
+	assert nobody.returncode == 125 and 'which root can read' in nobody.stderr, nobody
+	journal = own_cloche.state / 'audit.jsonl'
+	journal.write_text('{"v":1,"n":1,"prev":"%s","at":"2026-01-01T00:00:00.000Z","act":"x"}\n{"v":1,"n":2,"prev":"%s","at":"2026-01-01T00:00:00.000Z","act":"x"}\n' % ('0' * 64, '0' * 64))
+	done = own_cloche.call('verify', '--all')
+	assert done.code == 1 and "the audit journal's chain breaks before line 2" in done.out, done
+	journal.unlink()
+
+
+def test_gc_keeps_what_is_in_use(own_cloche):
+	(own_cloche.cwd / 'f').write_text('before')
+	changed = own_cloche.sh('echo after > f', options=('-m', f'{own_cloche.cwd}:{WORK}:cow')).record.id
+	plain, alive = own_cloche.run('/bin/true').record.id, own_cloche.create()
+	account = own_cloche.run('/bin/true', options=('--account', 'a')).record.id
+	for sandbox in (changed, plain, account):
+		age(own_cloche, sandbox)
+	over = own_cloche.call('gc', '--max', '1')
+	assert over.code == 0 and '1 record removed that aged out' in over.out and '1 record over the size stay' in over.out, over
+	assert {entry.name for entry in (own_cloche.state / 'records').iterdir()} == {changed, alive.id, account} and own_cloche.call('verify', plain).out.startswith(f'{plain}  aged out')
+	assert json.loads(own_cloche.call('gc', '--older', '30d', '--json').out)['records'] == 1
+	assert {entry.name for entry in (own_cloche.state / 'records').iterdir()} == {alive.id, account} and [entry.name for entry in (own_cloche.state / 'changes').iterdir()] == [alive.id]
+	assert (own_cloche.cwd / 'f').read_text() == 'before'
+	alive.remove()
 
 
 def test_verify_takes_a_key_and_a_head_kept_elsewhere(own_cloche, tmp_path):

@@ -238,8 +238,14 @@ static void test_sandboxes(void **state)
 	assert_non_null(strstr(out.p, " sb-2 a two ended /r/2 {\"x\":\"y\"} 20 400\n"));
 	str_done(&out);
 	assert_int_equal(store_sandbox_count(store, "a", "running", &err), 1);
-	assert_int_equal(store_sandbox_ended(store, 400, 10, on_sandbox, &out, &err), 0);
-	assert_int_equal(store_sandbox_ended(store, 401, 10, on_sandbox, &out, &err), 1);
+	assert_int_equal(store_sandbox_ended(store, "/r/2", 400, 10, on_sandbox, &out, &err), 0);
+	assert_int_equal(store_sandbox_ended(store, "/r/1", 401, 10, on_sandbox, &out, &err), 0);
+	assert_int_equal(store_sandbox_ended(store, "/r/2", 401, 10, on_sandbox, &out, &err), 1);
+	str_done(&out);
+	assert_int_equal(store_sandbox_of_place(store, "/r/2", 0, 10, on_sandbox, &out, &err), 1);
+	assert_int_equal(store_sandbox_of_place(store, "/r/2", strtoll(out.p, NULL, 10), 10,
+				 on_sandbox, &out, &err),
+		0);
 	str_done(&out);
 }
 
@@ -257,11 +263,6 @@ static void test_events(void **state)
 		{.sandbox = "sb-a", .seq = 2, .at_ms = 20, .kind = "sandbox.paused", .json = "{2}"},
 		{.sandbox = "none", .seq = 1, .at_ms = 20, .kind = "sandbox.paused", .json = "{3}"},
 	};
-	struct store_event audit[] = {
-		{.account = "a", .seq = 5, .at_ms = 10, .kind = "key.add", .json = "{5}"},
-		{.account = "b", .seq = 6, .at_ms = 20, .kind = "key.add", .json = "{6}"},
-		{.account = "a", .seq = 4, .at_ms = 9, .kind = "key.del", .json = "{4}"},
-	};
 	struct store_query q = {.account = "a", .sandbox = "sb-a", .limit = 10};
 
 	place_people(store);
@@ -271,17 +272,42 @@ static void test_events(void **state)
 	assert_told(&out, "a sb-a 1 10 sandbox.created {1}\na sb-a 2 20 sandbox.paused {2}\n");
 	q.account = "b";
 	assert_int_equal(store_lifecycle_page(store, &q, on_event, &out, &err), 0);
+}
 
-	assert_int_equal(store_audit_last(store, &err), 0);
+static void test_audit(void **state)
+{
+	struct store *store = *state;
+	struct str out = {0};
+	struct err err = {0};
+	struct store_event audit[] = {
+		{.account = "a", .place = "p", .seq = 5, .at_ms = 10, .kind = "k5", .json = "{5}"},
+		{.account = "b", .place = "p", .seq = 6, .at_ms = 20, .kind = "k6", .json = "{6}"},
+		{.account = "a", .place = "p", .seq = 4, .at_ms = 9, .kind = "k4", .json = "{4}"},
+		{.account = "a", .place = "p", .seq = 8, .at_ms = 30, .kind = "k8", .json = "{8}"},
+		/* Another host's journal has the same numbers. */
+		{.account = "a", .place = "q", .seq = 5, .at_ms = 11, .kind = "q5", .json = "{}"},
+	};
+	struct store_query q = {.account = "a", .limit = 10, .is_newest_first = true};
+
+	place_people(store);
+	assert_int_equal(store_audit_hole(store, "p", &err), 1);
 	assert_int_equal(store_audit_add(store, audit, 3, &err), 3);
 	assert_int_equal(store_audit_add(store, audit + 1, 2, &err), 0);
-	assert_int_equal(store_audit_last(store, &err), 6);
-	q = (struct store_query){.account = "a", .limit = 10, .is_newest_first = true};
-	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), 2);
-	assert_told(&out, "a  4 9 key.del {4}\na  5 10 key.add {5}\n"); /* by arrival */
+	assert_int_equal(store_audit_hole(store, "p", &err), 7);
+	assert_int_equal(store_audit_add(store, audit + 3, 2, &err), 2);
+	assert_int_equal(store_audit_hole(store, "p", &err), 7);
+	assert_int_equal(store_audit_hole(store, "q", &err), 6);
+	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), 4);
+	assert_told(&out, "a  5 11 q5 {}\na  8 30 k8 {8}\na  4 9 k4 {4}\na  5 10 k5 {5}\n");
 	q.from_ms = 10;
+	q.to_ms = 11;
 	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), 1);
-	assert_told(&out, "a  5 10 key.add {5}\n");
+	assert_told(&out, "a  5 10 k5 {5}\n");
+	/* One that somebody changed is put right, where it stands. */
+	audit[0].json = "{50}";
+	assert_int_equal(store_audit_add(store, audit, 3, &err), 1);
+	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), 1);
+	assert_told(&out, "a  5 10 k5 {50}\n");
 	q.q = "x";
 	assert_int_equal(store_audit_page(store, &q, on_event, &out, &err), -EINVAL);
 }
@@ -633,6 +659,7 @@ int contract_run(void)
 		TEST(test_the_first_key),
 		TEST(test_sandboxes),
 		TEST(test_events),
+		TEST(test_audit),
 		TEST(test_objects),
 		TEST(test_objects_of_sandboxes),
 		TEST(test_deliveries),

@@ -32,6 +32,7 @@ CREATE TABLE api_key (
 );
 CREATE INDEX api_key_account ON api_key (account, id);
 
+-- place: the host whose record it is, by the fingerprint of its key.
 CREATE TABLE sandbox (
 	id TEXT PRIMARY KEY,
 	n BIGINT NOT NULL UNIQUE,
@@ -44,6 +45,8 @@ CREATE TABLE sandbox (
 	ended_ms BIGINT NOT NULL
 );
 CREATE INDEX sandbox_account ON sandbox (account, n);
+CREATE INDEX sandbox_state ON sandbox (account, state, n);
+CREATE INDEX sandbox_place ON sandbox (place, n);
 CREATE INDEX sandbox_ended ON sandbox (ended_ms, id);
 
 CREATE TABLE sandbox_label (
@@ -79,8 +82,9 @@ CREATE TABLE log (
 	PRIMARY KEY (sandbox, seq)
 );
 CREATE UNIQUE INDEX log_n ON log (n);
-CREATE INDEX log_sandbox_n ON log (sandbox, n);
-CREATE INDEX log_account_n ON log (account, n);
+-- With the time, so that rows of other times are passed over without being read.
+CREATE INDEX log_sandbox_n ON log (sandbox, n, at_ms);
+CREATE INDEX log_account_n ON log (account, n, at_ms);
 CREATE INDEX log_exec ON log (sandbox, exec);
 
 CREATE TABLE lifecycle (
@@ -95,16 +99,18 @@ CREATE TABLE lifecycle (
 );
 CREATE INDEX lifecycle_sandbox_n ON lifecycle (sandbox, n);
 
--- journal: the number of the line in the launcher's journal, of which this is the index.
+-- place, journal: the host, and the number of the line in its launcher's journal, of which this is the index.
 CREATE TABLE audit (
-	journal BIGINT PRIMARY KEY,
+	place TEXT NOT NULL,
+	journal BIGINT NOT NULL,
 	n BIGINT NOT NULL UNIQUE,
 	account TEXT NOT NULL,
 	at_ms BIGINT NOT NULL,
 	kind TEXT NOT NULL,
-	json TEXT NOT NULL
+	json TEXT NOT NULL,
+	PRIMARY KEY (place, journal)
 );
-CREATE INDEX audit_account_n ON audit (account, n);
+CREATE INDEX audit_account_n ON audit (account, n, at_ms);
 CREATE INDEX audit_at ON audit (at_ms);
 
 -- Secrets, rules, proxies, previews, webhooks: of an account (sandbox '') or of one sandbox.
@@ -132,6 +138,7 @@ CREATE TABLE delivery (
 	json TEXT NOT NULL
 );
 CREATE INDEX delivery_due ON delivery (due_ms) WHERE state = 'waiting';
+CREATE INDEX delivery_state ON delivery (state);
 CREATE INDEX delivery_webhook ON delivery (account, webhook, n);
 CREATE INDEX delivery_created ON delivery (created_ms);
 
