@@ -9,6 +9,7 @@
 
 #include "cli/exec_signals.h"
 #include "remote/exec_output.h"
+#include "remote/input_sender.h"
 #include "remote/request.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -26,6 +27,7 @@ struct follow {
 	char once[REQUEST_ONCE_SIZE], exec[ID_SIZE]; /* exec "": not known yet */
 	struct transfer *stream, *row, *kill;        /* under way; NULL: none */
 	struct exec_output output;
+	struct input_sender input;
 	struct exec_outcome *outcome;
 	int signals, n_signals;
 	bool is_sent; /* it may have been started */
@@ -73,6 +75,7 @@ static void take_start(struct follow *f, struct slice json)
 	if (id && id_is_valid("ex", id)) {
 		memcpy(f->exec, id, ID_SIZE);
 		memcpy(f->outcome->exec_id, id, ID_SIZE);
+		input_sender_begin(&f->input, f->sandbox, id);
 	}
 	json_decref(start);
 }
@@ -247,30 +250,40 @@ static void on_signal(struct follow *f)
 static int wait_ms(const struct follow *f)
 {
 	int64_t left = f->again_ms - now_ms();
+	int own = f->stream || f->row ? TURN_MS : left > 0 ? (int)left : 0;
+	int input = input_sender_wait_ms(&f->input);
 
-	return f->stream || f->row ? TURN_MS : left > 0 ? (int)left : 0;
+	return input >= 0 && input < own ? input : own;
 }
 
 static void run(struct follow *f)
 {
 	while (!f->is_over) {
-		struct pollfd signals = {.fd = f->signals, .events = POLLIN};
+		struct pollfd fds[] = {{.fd = f->signals, .events = POLLIN},
+			{.fd = STDIN_FILENO, .events = POLLIN}};
 
 		go_on(f);
-		link_work(f->link, &signals, 1, wait_ms(f));
-		if (signals.revents)
+		input_sender_work(&f->input, f->link);
+		fds[1].fd = input_sender_wants(&f->input) ? STDIN_FILENO : -1;
+		link_work(f->link, fds, fds[1].fd < 0 ? 1 : 2, wait_ms(f));
+		if (fds[0].revents)
 			on_signal(f);
+		if (fds[1].revents)
+			input_sender_read(&f->input);
 		settle(f);
 	}
 }
 
-int exec_follow(const struct cli *cli, const char *sandbox, const json_t *body,
+int exec_follow(const struct cli *cli, const char *sandbox, json_t *body, bool has_stdin,
 	struct exec_outcome *ret_outcome, struct err *err)
 {
 	struct follow f = {.link = link_of(cli), .sandbox = sandbox, .outcome = ret_outcome};
 	sigset_t before;
 
 	*ret_outcome = (struct exec_outcome){0};
+	f.input.is_over = !has_stdin || !input_sender_has_any(&f.input);
+	if (!f.input.is_over)
+		json_object_set_new(body, "stdin_open", json_true());
 	f.body = json_dumps(body, JSON_COMPACT);
 	request_new_once(f.once);
 	f.signals = exec_signals_open(&before);
@@ -278,6 +291,7 @@ int exec_follow(const struct cli *cli, const char *sandbox, const json_t *body,
 	transfer_free(f.stream);
 	transfer_free(f.row);
 	transfer_free(f.kill);
+	input_sender_done(&f.input);
 	close(f.signals);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	free(f.body);

@@ -11,8 +11,8 @@
 #include "cli/cli.h"
 #include "cli/exec_outcome.h"
 
-/* body: of POST .../exec. What has to be told beside its output was told. */
-int exec_follow(const struct cli *cli, const char *sandbox, const json_t *body,
+/* body: of POST .../exec. has_stdin: standard input goes to the command. What has to be told beside its output was told. */
+int exec_follow(const struct cli *cli, const char *sandbox, json_t *body, bool has_stdin,
 	struct exec_outcome *ret_outcome, struct err *err);
 
 #endif

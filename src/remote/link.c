@@ -153,8 +153,10 @@ void link_work(struct link *link, struct pollfd *fds, size_t n_fds, int timeout_
 	for (size_t i = 0; i < n_fds && i < FDS_MAX; i++)
 		waits[i] = (struct curl_waitfd){.fd = fds[i].fd, .events = CURL_WAIT_POLLIN};
 	curl_multi_poll(link->multi, waits, (unsigned)n_fds, timeout_ms, NULL);
-	for (size_t i = 0; i < n_fds; i++)
-		fds[i].revents = waits[i].revents;
+	/* Again, since libcurl does not tell that a pipe's other end was closed. */
+	if (n_fds > 0 && poll(fds, n_fds, 0) < 0)
+		for (size_t i = 0; i < n_fds; i++)
+			fds[i].revents = 0;
 	curl_multi_perform(link->multi, &n);
 	(void)reap(link);
 }

@@ -4,17 +4,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/records.h"
 #include "remote/exec_follow.h"
 #include "remote/remote_life.h"
 #include "remote/remote_verbs.h"
-#include "util/fdio.h"
 #include "util/mem.h"
-#include "util/utf8.h"
-
-#define INPUT_MAX (512u << 10) /* of standard input: a request is at most 1 MiB */
 
 int remote_exec_check(const struct verb *verb, const struct exec_options *o)
 {
@@ -75,27 +70,6 @@ static int add_text(json_t *body, const char *key, const char *value, struct err
 	return !value || json_object_set_new(body, key, text(value, err)) == 0 ? 0 : -EINVAL;
 }
 
-static int add_input(json_t *body, struct err *err)
-{
-	scoped_str struct str input = {0};
-	int r = fdio_read_all(STDIN_FILENO, INPUT_MAX, &input);
-
-	if (r == -EFBIG)
-		return err_set(err, r,
-			"stdin has more than %u KiB, which is what goes over HTTP: put it into a "
-			"file "
-			"of the sandbox first",
-			INPUT_MAX >> 10);
-	if (r < 0)
-		return err_set(err, r, "read stdin: %m");
-	if (input.len && !utf8_is_valid(input.p, input.len))
-		return err_set(err, -EINVAL,
-			"stdin is not UTF-8, and only that goes over HTTP: put it into a file of "
-			"the sandbox first");
-	json_object_set_new(body, "stdin", json_stringn(input.p ? input.p : "", input.len));
-	return 0;
-}
-
 static int make_body(const struct spec_exec *exec, json_t *body, struct err *err)
 {
 	int r = add_text(body, "command", exec->command, err);
@@ -112,9 +86,6 @@ static int make_body(const struct spec_exec *exec, json_t *body, struct err *err
 		json_object_set_new(body, "timeout_ms", json_integer(exec->timeout_ms));
 	if (exec->detach)
 		json_object_set_new(body, "detach", json_true());
-	/* A terminal is no end of input, and what is typed there is not waited for. */
-	if (r == 0 && exec->has_stdin && !isatty(STDIN_FILENO))
-		r = add_input(body, err);
 	return r;
 }
 
@@ -146,7 +117,7 @@ int remote_exec_run(const struct cli *cli, const char *sandbox, const struct spe
 	if (r == 0 && exec->detach)
 		r = detach(cli, sandbox, body, ret_outcome, err);
 	else if (r == 0)
-		r = exec_follow(cli, sandbox, body, ret_outcome, err);
+		r = exec_follow(cli, sandbox, body, exec->has_stdin, ret_outcome, err);
 	json_decref(body);
 	if (r == 0 && !exec->detach)
 		exec_outcome_explain(exec, ret_outcome);

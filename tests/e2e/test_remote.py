@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line against a control plane: the same words, the same output, and what cannot be had is refused."""
+import hashlib
 import http.server
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import ssl
@@ -234,6 +236,28 @@ def test_exec_gives_the_same_as_here(remote, box):
 		assert (here.code, here.raw_out, here.raw_err) == (there.code, there.raw_out, there.raw_err), options
 	detached = remote.lines('exec', box, '--detach', '--', 'sleep', '0.1')
 	assert len(detached) == 1 and detached[0].startswith('ex_')
+
+
+def test_input_goes_as_it_comes_and_only_once(remote, box):
+	"""Bytes of any kind, more than a request takes, over a connection that is cut; and what is not read is not waited for."""
+	data = random.Random(4).randbytes(3 << 20)
+	relay = Relay(remote.server.port)
+	far = Remote(remote.server, url=f'http://127.0.0.1:{relay.port}')
+	process = far.start('exec', box, '-i', '--', 'sha256sum', stdin=subprocess.PIPE)
+	for at in range(0, len(data), 1 << 20):
+		process.stdin.write(data[at:at + (1 << 20)])
+		process.stdin.flush()
+		relay.drop()
+	out, err = process.communicate(timeout=60)
+	relay.close()
+	assert out.split()[0].decode() == hashlib.sha256(data).hexdigest() and process.returncode == 0, err
+	process = remote.start('exec', box, '-i', '--shell', 'read line; echo "got $line"', stdin=subprocess.PIPE)
+	process.stdin.write(b'one\n')
+	process.stdin.flush()
+	assert process.stdout.readline() == b'got one\n' and process.wait(timeout=20) == 0 # and its stdin stays open
+	process.communicate()
+	assert remote('exec', box, '-i', '--', 'cat', stdin=b'').out == ''
+	assert remote('exec', box, '--', 'cat', stdin=b'not for it').out == ''
 
 
 def test_output_comes_as_it_is_made(remote, box):
