@@ -323,7 +323,9 @@ def test_upstream_proxy_of_a_living_sandbox(net, world, lab, make, proxy):
 	assert world.log('http') == [] and (UPSTREAM, 'tcp', 80) not in world.wire()
 	assert lab.delete(path).status == 204 and lab.get(path).status == 404
 	assert lab.exec(box, get)['stdout'] == '200\n'
-	said = [(event.get('url'), event['actor'].startswith('key:ke_')) for event in map(json.loads, net.cloche.call('events', box, '--jsonl').out.splitlines()) if event['kind'] == 'net.proxy']
+	told = net.cloche.call('events', box, '--jsonl')
+	assert told.code == 0 and told.out.endswith('\n'), told
+	said = [(event.get('url'), event['actor'].startswith('key:ke_')) for event in map(json.loads, told.out.splitlines()) if event['kind'] == 'net.proxy']
 	assert said == [(f'http://203.0.113.1:{port}', True) for port in (3133, 3134, 3135, 3136)] + [(None, True)]
 	assert [line[1:3] for line in acts(lab, 'upstream_proxy.changed') if line[0] == box] == [(box, url) for url, _ in said[:4]]
 	assert [line[1] for line in acts(lab, 'upstream_proxy.removed') if line[0] == box] == [box]
