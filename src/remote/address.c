@@ -7,13 +7,12 @@
 #include <string.h>
 
 #include "proto/url.h"
+#include "spec/spec_network.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 
 #define UNIX      "unix://"
 #define PATH_MAX_ 107 /* of a Unix socket */
-#define FROM_INSIDE \
-	"cloche.internal" /* a sandbox's own way to its control plane, which leaves no host */
 
 void address_done(struct address *address)
 {
@@ -99,7 +98,8 @@ int address_read(const char *text, struct address *ret_address, struct err *err)
 	*ret_address = (struct address){.shown = mem_dup(text),
 		.base = str_take(&base),
 		.is_near = is_loopback(&url.authority.host)};
-	ret_address->is_open = !is_secure && !ret_address->is_near &&
-	                       strcmp(url.authority.host.text, FROM_INSIDE) != 0;
+	ret_address->is_open =
+		!is_secure && !ret_address->is_near &&
+		strcmp(url.authority.host.text, SPEC_PLANE_HOST) != 0; /* leaves no host */
 	return 0;
 }

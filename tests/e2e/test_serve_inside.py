@@ -11,7 +11,7 @@ import serving
 from conftest import open_folder
 from harness import wait_for
 from test_network_http import kept_anywhere
-from test_serve_networks import at, children_of, reached
+from test_serve_networks import at, kill_gateway, reached
 from world import HERE
 
 PLANE = 'http://cloche.internal'
@@ -187,9 +187,7 @@ def test_it_outlives_every_part(net, lab, world):
 	os.kill(old, signal.SIGKILL)
 	wait_for(lambda: net.is_up() and net.serve_pid() != old, 'another one')
 	assert call(lab, other, at(other))[0] == 200
-	gateways = children_of(net.cloche, other, 'cloche-gateway')
-	os.kill(gateways[0], signal.SIGKILL)
-	wait_for(lambda: children_of(net.cloche, other, 'cloche-gateway') != gateways, 'its end')
+	kill_gateway(net.cloche, other)
 	assert call(lab, other, at(other))[0] == 200
 	second = serving.Server(net.cloche, '--socket', str(net.cloche.cwd / 'second.sock'), world=world, key=net.key)
 	try:

@@ -6,8 +6,6 @@ import contextlib
 import ctypes
 import json
 import os
-import pathlib
-import signal
 import socket
 import struct
 import threading
@@ -18,7 +16,8 @@ import harness
 import serving
 import test_network_ways
 from conftest import open_folder
-from harness import wait_for
+from harness import kill_and_wait, wait_for
+from test_network_catch import gateways_of
 from test_network_http import KEY, heads, kept_anywhere
 from test_network_ways import STATUS
 from world import UPSTREAM
@@ -72,14 +71,10 @@ def make(net, world):
 		assert client.delete(at(box)).status == 200
 
 
-def children_of(cloche, box, name):
-	"""Processes of that name below the supervisor of a sandbox."""
-	for pid in filter(str.isdigit, os.listdir('/proc')):
-		with contextlib.suppress(OSError):
-			if box in pathlib.Path(f'/proc/{pid}/cmdline').read_text().split('\0') and (found := [int(child) for child in pathlib.Path(
-					f'/proc/{pid}/task/{pid}/children').read_text().split() if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == name]):
-				return found
-	return []
+def kill_gateway(cloche, box):
+	"""The next use starts another one."""
+	[gateway] = gateways_of(harness.Sandbox(cloche, box))
+	kill_and_wait(gateway)
 
 
 def at(box, rest=''):
@@ -301,9 +296,7 @@ def test_upstream_proxy_of_a_living_sandbox(net, world, lab, make, proxy):
 	assert put.status == 200 and put.json == {'url': 'http://203.0.113.1:3133', 'has_credentials': True} == lab.get(path).json
 	assert lab.exec(box, f'{get}; touch /tmp/go')['stdout'] == '200\n' and kept() == '200\n200\n'
 	assert lab.get(at(box, '/network-rules')).json['allow'] == ['allowed.test']
-	gateway = children_of(net.cloche, box, 'cloche-gateway')
-	os.kill(gateway[0], signal.SIGKILL)
-	wait_for(lambda: children_of(net.cloche, box, 'cloche-gateway') != gateway, 'its end')
+	kill_gateway(net.cloche, box)
 	assert lab.exec(box, get)['stdout'] == '200\n'
 	assert lab.put(at(box, '/network-rules'), {'net': 'allow', 'allow': ['allowed.test', 'a.test']}).status == 200
 	assert lab.exec(box, get)['stdout'] == '200\n'
