@@ -24,6 +24,7 @@
 
 #define SETTLE_MS      100  /* an exec's result waits this long for the rest of its events */
 #define LAST_SETTLE_MS 1000 /* and the sandbox's end */
+#define CHANGE_MS      2000 /* who changed rules or proxy, for them to hold */
 #define RETRY_MIN_MS \
 	100 /* from a gateway's death to the next one, when it lived for less than STEADY_MS; */
 #define RETRY_MAX_MS 10000 /* twice that after each further one */
@@ -361,7 +362,7 @@ static void tell_change(struct supervisor *sup, enum gateway_frame_type type, st
 
 	gateway_process_send(sup->network->gateway, &frame);
 	(void)gateway_process_flush(
-		sup->network->gateway, SETTLE_MS); /* one that hangs hears of it later */
+		sup->network->gateway, CHANGE_MS); /* one that hangs hears of it later */
 }
 
 void network_rules_changed(struct supervisor *sup)
