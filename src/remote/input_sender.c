@@ -116,11 +116,10 @@ void input_sender_work(struct input_sender *sender, struct link *link)
 	if (!sender->path || sender->is_over || sender->sending || sender->piece.len == 0 ||
 		now_ms() < sender->again_ms)
 		return;
-	sender->sending = transfer_start(link,
-		&(struct ask){.method = "POST",
-			.path = sender->path,
-			.once = sender->once,
-			.body = str_slice(&sender->piece)});
+	sender->sending = transfer_start(link, &(struct ask){.method = "POST",
+						       .path = sender->path,
+						       .once = sender->once,
+						       .body = str_slice(&sender->piece)});
 }
 
 int input_sender_wait_ms(const struct input_sender *sender)

@@ -34,7 +34,7 @@ static int read_query(struct call *call, bool has_text, struct page *page,
 	struct store_query *query, struct err *err)
 {
 	static const char *const with_text[] = {
-		"limit", "cursor", "from", "to", "order", "q", NULL};
+		"limit", "cursor", "from", "to", "order", "q", "offset", NULL};
 	static const char *const without[] = {"limit", "cursor", "from", "to", "order", NULL};
 	int r = call_check_query(call, has_text ? with_text : without, err);
 
@@ -46,6 +46,11 @@ static int read_query(struct call *call, bool has_text, struct page *page,
 		r = read_order(call, &query->is_newest_first, err);
 	if (r == 0)
 		r = page_begin(page, call, true, err);
+	if (r == 0)
+		r = call_query_int(call, "offset", 0, STORE_OFFSET_MAX, 0, &query->offset, err);
+	if (r == 0 && call_query(call, "offset") && call_query(call, "cursor"))
+		r = err_set(err, -EINVAL,
+			"parameter 'offset': a cursor says already where the page begins");
 	if (r < 0)
 		return r;
 	query->q = has_text ? call_query(call, "q") : NULL;

@@ -172,7 +172,9 @@ struct store_query {
 	bool is_newest_first;
 	int64_t cursor; /* n of the last row told; 0: from the start */
 	int limit;      /* 1 to STORE_PAGE_MAX */
+	int64_t offset; /* log only: rows to pass over first, which are read; up to STORE_OFFSET_MAX */
 };
+#define STORE_OFFSET_MAX 1000000
 /* No row is told twice, and none left out that is committed when the last page is read, whatever is added meanwhile:
  * new rows get higher numbers than all that can be seen. -ETIMEDOUT where rows of answered execs do not come. */
 int store_log_page(struct store *store, const struct store_query *query, store_log_fn fn, void *arg,

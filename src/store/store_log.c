@@ -120,13 +120,13 @@ static int on_row(const struct db_value *row, void *arg)
 #define OF_ACCOUNT  " WHERE l.account = $1 AND $2 = ''"
 #define OF_SANDBOX  " WHERE l.account || '' = $1 AND l.sandbox = $2"
 #define IN_TIME     " AND l.at_ms >= $3 AND l.at_ms < $4"
-#define LOG_UP(n)   " AND " n " > $5 ORDER BY " n " LIMIT $6"
-#define LOG_DOWN(n) " AND " n " < $5 ORDER BY " n " DESC LIMIT $6"
-#define LIKE_Q      " AND l.search LIKE $7 ESCAPE '\\'"
+#define LOG_UP(n)   " AND " n " > $5 ORDER BY " n " LIMIT $6 OFFSET $7"
+#define LOG_DOWN(n) " AND " n " < $5 ORDER BY " n " DESC LIMIT $6 OFFSET $7"
+#define LIKE_Q      " AND l.search LIKE $8 ESCAPE '\\'"
 #define FROM_LOG    "SELECT " LOG_COLUMNS " FROM log l"
 /* CROSS JOIN is SQLite's word for "in this order". */
 #define FROM_SEARCH "SELECT " LOG_COLUMNS " FROM log_search f CROSS JOIN log l ON l.n = f.rowid"
-#define MATCH_Q     " AND f.log_search MATCH $7"
+#define MATCH_Q     " AND f.log_search MATCH $8"
 
 #define PLAIN(of, order) \
 	{ \
@@ -168,7 +168,7 @@ static int read_page(struct db *db, void *arg)
 	const struct store_query *q = call->query;
 	const struct db_value values[] = {db_text(q->account), db_text(q->sandbox),
 		db_int(q->from_ms), db_int(q->to_ms ? q->to_ms : INT64_MAX), db_int(start_of(q)),
-		db_int(q->limit), {.is_text = true, .text = call->pattern}};
+		db_int(q->limit), db_int(q->offset), {.is_text = true, .text = call->pattern}};
 	size_t n = sizeof(values) / sizeof(values[0]) - (call->pattern.p ? 0 : 1);
 	int r = call->by == BY_INDEX ? may_sort(db) : 0;
 
@@ -204,6 +204,8 @@ int store_log_page(struct store *store, const struct store_query *query, store_l
 
 	if (r == 0)
 		r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
+	if (r == 0 && (query->offset < 0 || query->offset > STORE_OFFSET_MAX))
+		r = err_set(err, -EINVAL, "offset: want 0 to %d", STORE_OFFSET_MAX);
 	if (r == 0)
 		r = STORE_CHECK_NAMES(err, query->q);
 	if (r < 0)

@@ -112,6 +112,11 @@ def test_pages_neither_skip_nor_repeat(admin, box):
 	every = list(admin.pages(at(box, '/log'), 1000))
 	assert sorted(before + done) == sorted(row['id'] for row in every) == list(range(1, 60))
 	assert admin.get(at(box, '/log?order=desc&limit=3')).json['items'] == every[:-4:-1]
+	assert admin.get(at(box, '/log?offset=50&limit=3')).json['items'] == every[50:53]
+	assert admin.get(at(box, '/log?order=desc&offset=57')).json['items'] == every[1::-1]
+	assert admin.get(at(box, '/log?offset=59')).json == {'items': [], 'next_cursor': None}
+	for wrong in ('offset=-1', 'offset=x', 'offset=1000001', 'offset=1&cursor=1'):
+		assert admin.get(at(box, '/log?' + wrong)).status == 400, wrong
 
 
 def test_rows_are_found_by_text(admin, box):

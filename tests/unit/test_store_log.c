@@ -108,6 +108,13 @@ static void test_log(void **state)
 	q.to_ms = 3000;
 	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 1);
 	assert_told(&out, "sb-a/7 {\"id\":2}\n");
+	q = (struct store_query){.account = "a", .sandbox = "sb-a", .limit = 2, .offset = 1};
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 2);
+	assert_told(&out, "sb-a/7 {\"id\":2}\nsb-a/9 {\"id\":3}\n");
+	q.q = "push"; /* of what is found */
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 0);
+	q.offset = STORE_OFFSET_MAX + 1;
+	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), -EINVAL);
 	q = (struct store_query){.account = "a", .sandbox = "sb-b", .limit = 10};
 	assert_int_equal(store_log_page(store, &q, on_log, &out, &err), 0);
 	q.limit = 1001;
