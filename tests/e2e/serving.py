@@ -23,6 +23,7 @@ from harness import wait_for
 
 TYPE = 'application/json'
 STREAM = 'text/event-stream'
+STREAM_LIMIT_S = 120
 
 
 def free_port():
@@ -94,6 +95,7 @@ class Events:
 
 	def __init__(self, connection, response, check):
 		self.connection, self.response, self.status, self.check = connection, response, response.status, check
+		self.end = time.monotonic() + STREAM_LIMIT_S
 
 	def __iter__(self):
 		fields = {}
@@ -109,6 +111,7 @@ class Events:
 
 	def lines(self):
 		while line := self.response.readline():
+			assert time.monotonic() < self.end, f'read for {STREAM_LIMIT_S} s, and not at its end' # heartbeats keep it from timing out
 			yield line.decode().rstrip('\n')
 
 	def take(self, n):

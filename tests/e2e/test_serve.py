@@ -94,23 +94,25 @@ def test_a_client_that_leaves(admin, box, kill):
 
 
 def test_pages_neither_skip_nor_repeat(admin, box):
+	"""R88: while a crowd adds rows, many of them at one time of the clock."""
 	before = [admin.exec(box, f'true {n}')['id'] for n in range(9)]
-	done = []
+	often, done = Client(admin.server, admin.post('/v1/api-keys', {'rate_limit': 100000}).json['key']), []
 
 	def more():
-		for n in range(25):
-			done.append(admin.exec(box, f'true later {n}')['id'])
+		for n in range(4):
+			done.append(often.exec(box, f'true later {n}')['id'])
 
-	threads = [threading.Thread(target=more) for _ in range(2)]
+	threads = [threading.Thread(target=more) for _ in range(25)]
 	for thread in threads:
 		thread.start()
-	rows = list(admin.pages(at(box, '/log'), 7))
+	rows = list(often.pages(at(box, '/log'), 7))
 	for thread in threads:
 		thread.join()
 	ids, seqs = [row['id'] for row in rows], [row['seq'] for row in rows]
 	assert len(ids) == len(set(ids)) and seqs == sorted(seqs) and set(before) <= set(ids)
 	every = list(admin.pages(at(box, '/log'), 1000))
-	assert sorted(before + done) == sorted(row['id'] for row in every) == list(range(1, 60))
+	assert sorted(before + done) == sorted(row['id'] for row in every) == list(range(1, 110))
+	assert list(admin.pages(at(box, '/log?order=desc'), 7)) == every[::-1] == list(often.pages('/v1/log?order=desc', 50))[:109]
 	assert admin.get(at(box, '/log?order=desc&limit=3')).json['items'] == every[:-4:-1]
 	assert admin.get(at(box, '/log?offset=50&limit=3')).json['items'] == every[50:53]
 	assert admin.get(at(box, '/log?order=desc&offset=57')).json['items'] == every[1::-1]
@@ -297,7 +299,8 @@ BAD = [('POST', '/v1/sandboxes', b'{', 400), ('POST', '/v1/sandboxes', b'[]', 40
 	('GET', '/v1/nothing', b'', 404), ('GET', '/v1/sandboxes/sb_0000000000000000', b'', 404), ('GET', '/v1/sandboxes/..%2f..', b'', 404),
 	('GET', '/v1/sandboxes/%ff', b'', 400), ('GET', '/v1/sandboxes?limit=0', b'', 400), ('GET', '/v1/sandboxes?limit=-1', b'', 400),
 	('GET', '/v1/sandboxes?limit=1000000000', b'', 400), ('GET', '/v1/sandboxes?limit=ten', b'', 400), ('GET', '/v1/sandboxes?nonsense=1', b'', 400),
-	('GET', '/v1/sandboxes?cursor=x', b'', 400), ('GET', '/v1/log?from=yesterday', b'', 400), ('DELETE', '/v1/api-keys/ke_none', b'', 404),
+	('GET', '/v1/sandboxes?cursor=x', b'', 400), ('GET', '/v1/log?from=yesterday', b'', 400),
+	('GET', '/v1/log?limit=0', b'', 400), ('GET', '/v1/log?limit=-1', b'', 400), ('GET', '/v1/log?limit=1000000000', b'', 400), ('GET', '/v1/log?limit=all', b'', 400), ('DELETE', '/v1/api-keys/ke_none', b'', 404),
 	('POST', '/v1/api-keys', b'{"role":"root"}', 400), ('POST', '/v1/accounts', b'{"id":"A b"}', 400), ('GET', '/health', b'x', 400)]
 
 
@@ -335,15 +338,19 @@ def test_ambiguous_heads_are_refused(server, raw):
 
 
 def test_a_slow_reader_costs_no_memory(server, admin, box):
+	"""R87: nor does it keep others waiting, and it gets everything in the end."""
 	def rss():
 		with open(f'/proc/{server.serve_pid()}/status', encoding='ascii') as status:
 			return int(next(line for line in status if line.startswith('VmRSS')).split()[1])
 
 	before = rss()
 	slow = admin.stream(at(box, '/watch?events=true'))
+	quick = admin.stream(at(box, '/watch'), limit_s=5)
 	stuck = admin.stream(at(box, '/exec'), {'command': 'head -c 30000000 /dev/zero'})
 	done = admin.exec(box, 'i=0; while [ $i -lt 20000 ]; do : > /tmp/f$((i % 50)); i=$((i + 1)); done')
 	assert done['exit_code'] == 0 and rss() < before + 32000
+	assert done['exec'] in [row['exec'] for _, _, row in quick.take(1)]
+	quick.close()
 	stuck.close()
 	seen = 0
 	for name, id, _ in slow:

@@ -300,6 +300,41 @@ def test_no_link_leads_out(admin, module_box, folder, watch, tmp_path):
 	assert single.changes(1) == [f'written {folder}/file']
 
 
+SWAP = '''
+import os
+os.chdir(FOLDER)
+while True:
+	try:
+		os.rename('d', 'd2'); os.symlink(OUTSIDE, 'd'); os.unlink('d'); os.rename('d2', 'd')
+	except OSError:
+		pass
+'''
+
+
+def test_a_folder_that_is_swapped_for_a_link_to_the_host(admin, module_box, folder, tmp_path):
+	"""R93: what is watched is the sandbox's own, whoever wins."""
+	outside = tmp_path / 'outside'
+	outside.mkdir()
+	swap = SWAP.replace('FOLDER', repr(folder)).replace('OUTSIDE', repr(str(outside)))
+	admin.exec(module_box, f'mkdir {folder}/d; cat > /srv/swap.py; nohup python3 /srv/swap.py >/dev/null 2>&1 & echo', stdin=swap)
+	got, seen = [], []
+	for n in range(16):
+		stream = Watch(admin, module_box, f'{folder}/d{"" if n % 2 else "/."}')
+		got.append(stream.next()[0] if stream.status == 200 else stream.stream.problem['code'])
+		if stream.status == 200:
+			seen.append(stream)
+		(outside / f'of-the-host-{n}').write_text('x')
+	admin.exec(module_box, f'pkill -f [s]wap.py; cd {folder}; rm -f d; [ -d d ] || mv d2 d; echo x > d/last')
+	try:
+		assert set(got) <= {'begin', 'file_not_found'} and seen, got
+		for stream in seen:
+			while (event := stream.next())[2]['path'] != f'{folder}/d/last':
+				assert event[0] == 'change' and event[2]['path'] == f'{folder}/d', event
+	finally:
+		for stream in seen:
+			stream.close()
+
+
 def test_names_are_bytes(admin, module_box, folder, watch):
 	name = folder.encode() + b'/\xff\n<b>'
 	path = base64.b64encode(name).decode()

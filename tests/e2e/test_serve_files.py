@@ -283,6 +283,11 @@ def test_a_folder_that_is_swapped_for_a_link(files):
 	files.client.exec(files.box, 'pkill -f race.py')
 	assert got <= {b'in\n', inside, 'file_not_found', 'invalid', 'forbidden_place'} and inside in got, got
 	assert put <= {200, 201, 404} and set(os.listdir('/etc')) == before
+	# Each call is a row, with the path asked for and, where it came to one, the path used.
+	rows = [row for row in files.client.pages(f'/v1/sandboxes/{files.box}/log', 1000) if row['operation'] in ('download', 'upload') and row['detail']['path'].startswith(files.folder)]
+	assert len(rows) == 4 * (RACE_ROUNDS // 2) and {row['detail']['path'] for row in rows} == {f'{files.folder}/{name}' for name in ('d/passwd', 'l/passwd', 'm/passwd', 'd/pwned')}
+	assert {row['detail'].get('used') for row in rows if row['exit_code'] == 0} <= {*(f'{files.folder}/{name}' for name in ('d/passwd', 'd2/passwd', 'd/pwned', 'd2/pwned')),
+		'/etc/passwd', '/etc/pwned'}
 
 
 WATCH = '''
