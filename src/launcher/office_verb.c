@@ -27,13 +27,13 @@ static const struct allowed {
 	bool takes_hidden; /* values of secrets, through a descriptor */
 } table[] = {
 	{"fork", {NULL}, 0, .takes_hidden = true},
-	{"show", {"--json", "--markdown"}, 0},
+	{"show", {"--json", "--markdown", "--color=never", "--color=always"}, 0},
 	{"resume", {NULL}, 0, .takes_hidden = true},
 	{"rm", {"--record", "--bodies", "--changes", "--aged-out"}, 0},
-	{"discard", {NULL}, 8},
+	{"discard", {"--json", NULL}, 8},
 	{"changes", {"--json", "--jsonl"}, 0},
-	{"diff", {"--color=never", NULL}, 8},
-	{"manifest", {"--jsonl", NULL}, 8},
+	{"diff", {"--color=never", "--json", NULL}, 8},
+	{"manifest", {"--jsonl", "--all", NULL}, 8},
 };
 
 static bool has_option(const struct allowed *row, const char *option)

@@ -44,6 +44,15 @@ static void trim(struct str *out)
 		out->p[--out->len] = '\0';
 }
 
+/* A list that a verb printed, as all of a page. */
+static void wrap(struct call *call, struct str *list)
+{
+	trim(list);
+	str_puts(&call->out, "{\"items\":");
+	str_add(&call->out, list->p, list->len);
+	str_puts(&call->out, ",\"next_cursor\":null}");
+}
+
 int api_changes(struct call *call, struct err *err)
 {
 	static const char *const options[] = {"--json", NULL};
@@ -53,30 +62,33 @@ int api_changes(struct call *call, struct err *err)
 
 	if (r == 0)
 		r = run_verb(call, &verb, &list, err);
-	if (r < 0)
-		return r;
-	trim(&list);
-	str_puts(&call->out, "{\"items\":");
-	str_add(&call->out, list.p, list.len);
-	str_puts(&call->out, ",\"next_cursor\":null}");
-	return 0;
+	if (r == 0)
+		wrap(call, &list);
+	return r < 0 ? r : 0;
 }
 
+/* As a patch, or what stands in it change by change. */
 int api_diff(struct call *call, struct err *err)
 {
-	static const char *const names[] = {"path", NULL}, *const options[] = {
-								   "--color=never", NULL};
-	const char *words[] = {call_query(call, "path"), NULL};
+	static const char *const names[] = {"path", NULL};
+	bool is_json = call_accepts(call, "application/json");
+	const char *options[] = {is_json ? "--json" : "--color=never", NULL},
+		   *words[] = {call_query(call, "path"), NULL};
+	scoped_str struct str list = {0};
 	struct launcher_verb verb = {.verb = "diff", .options = options, .words = words};
 	int r = api_sandbox_id(call, &verb.sandbox, NULL, err);
 
 	if (r == 0)
 		r = call_check_query(call, names, err);
 	if (r == 0)
-		r = run_verb(call, &verb, &call->out, err);
+		r = run_verb(call, &verb, is_json ? &list : &call->out, err);
+	if (r < 0)
+		return r;
+	if (is_json)
+		wrap(call, &list);
 	call->status = 200; /* nothing differs is an answer, too */
-	call->type = "text/x-diff; charset=utf-8";
-	return r < 0 ? r : 0;
+	call->type = is_json ? NULL : "text/x-diff; charset=utf-8";
+	return 0;
 }
 
 static int read_roots(
@@ -101,8 +113,9 @@ static int read_roots(
 
 int api_manifest(struct call *call, struct err *err)
 {
-	static const char *const members[] = {"roots", NULL}, *const options[] = {"--jsonl", NULL};
-	const char *roots[ROOTS_MAX + 1] = {NULL};
+	static const char *const members[] = {"roots", "all", NULL};
+	const char *roots[ROOTS_MAX + 1] = {NULL}, *options[] = {"--jsonl", NULL, NULL};
+	bool is_all = false;
 	struct launcher_verb verb = {.verb = "manifest", .options = options, .words = roots};
 	char state[16] = "";
 	int r = api_sandbox_id(call, &verb.sandbox, state, err);
@@ -111,6 +124,10 @@ int api_manifest(struct call *call, struct err *err)
 		r = call_check_body(call, members, err);
 	if (r == 0)
 		r = read_roots(call, roots, err);
+	if (r == 0)
+		r = call_bool(call, "all", &is_all, err);
+	if (is_all)
+		options[1] = "--all";
 	if (r == 0 && strcmp(state, "running") != 0 && strcmp(state, "paused") != 0)
 		r = err_set(
 			err, -ENOTCONN, "sandbox %s does not run: it is %s", verb.sandbox, state);
@@ -141,8 +158,9 @@ static int read_paths(
 int api_discard(struct call *call, struct err *err)
 {
 	static const char *const members[] = {"paths", NULL};
-	const char *paths[ROOTS_MAX + 1] = {NULL};
-	struct launcher_verb verb = {.verb = "discard", .words = paths, .stdout_fd = -1};
+	bool is_text = call_accepts(call, "text/plain");
+	const char *paths[ROOTS_MAX + 1] = {NULL}, *options[] = {is_text ? NULL : "--json", NULL};
+	struct launcher_verb verb = {.verb = "discard", .options = options, .words = paths};
 	int r = api_sandbox_id(call, &verb.sandbox, NULL, err);
 
 	if (r == 0)
@@ -153,30 +171,37 @@ int api_discard(struct call *call, struct err *err)
 		r = launcher_ask_audit(
 			call, "changes.discarded", verb.sandbox, verb.sandbox, NULL, err);
 	if (r == 0)
-		r = launcher_ask_verb(call, &verb, NULL, err);
+		r = run_verb(call, &verb, &call->out, err);
+	if (!is_text)
+		trim(&call->out);
+	call->type = is_text ? "text/plain; charset=utf-8" : NULL;
 	return r < 0 ? r : 0;
-}
-
-static bool wants_markdown(const struct call *call)
-{
-	struct slice accept = http1_find(exchange_head(call->exchange), "Accept"), one;
-
-	while (accept.p && http1_next_element(&accept, &one))
-		if (slice_starts(one, "text/markdown"))
-			return true;
-	return false;
 }
 
 int api_report(struct call *call, struct err *err)
 {
-	bool is_markdown = wants_markdown(call);
-	const char *options[] = {is_markdown ? "--markdown" : "--json", NULL};
+	static const char *const names[] = {"color", NULL};
+	bool is_markdown = call_accepts(call, "text/markdown"),
+	     is_text = call_accepts(call, "text/plain"), has_color = false;
+	const char *options[] = {is_markdown ? "--markdown"
+				 : !is_text  ? "--json"
+					     : "--color=never",
+		NULL};
 	struct launcher_verb verb = {.verb = "show", .options = options};
 	int r = api_sandbox_id(call, &verb.sandbox, NULL, err);
 
 	if (r == 0)
+		r = call_check_query(call, names, err);
+	if (r == 0)
+		r = call_query_bool(call, "color", &has_color, err);
+	if (is_text && !is_markdown && has_color)
+		options[0] = "--color=always";
+	if (r == 0)
 		r = run_verb(call, &verb, &call->out, err);
-	trim(&call->out);
-	call->type = is_markdown ? "text/markdown; charset=utf-8" : NULL;
+	if (!is_text)
+		trim(&call->out);
+	call->type = is_markdown ? "text/markdown; charset=utf-8"
+	             : is_text   ? "text/plain; charset=utf-8"
+	                         : NULL;
 	return r < 0 ? r : 0;
 }

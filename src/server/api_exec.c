@@ -141,16 +141,6 @@ static int take_quota(struct call *call, struct exec_ask *ask, struct err *err)
 	return 0;
 }
 
-static bool wants_stream(const struct call *call)
-{
-	struct slice accept = http1_find(exchange_head(call->exchange), "Accept"), one;
-
-	while (accept.p && http1_next_element(&accept, &one))
-		if (slice_starts(one, "text/event-stream"))
-			return true;
-	return false;
-}
-
 int api_exec_start(struct call *call, struct err *err)
 {
 	scoped(spec_exec) struct spec_exec *exec = spec_exec_new();
@@ -182,7 +172,7 @@ int api_exec_start(struct call *call, struct err *err)
 	exec->detach &= !ask->has_input; /* else we stay with it, for its input */
 	spec_exec_write(&ask->spec, exec);
 	memcpy(ask->sandbox, id, ID_SIZE);
-	ask->is_stream = wants_stream(call) && !ask->is_detached;
+	ask->is_stream = call_accepts(call, "text/event-stream") && !ask->is_detached;
 	call->state = take(&ask);
 	call->then = exec_run;
 	return 0;

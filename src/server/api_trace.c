@@ -53,16 +53,6 @@ static int read_bound(const struct call *call, const char *name, int64_t start_m
 	return r < 0 ? err_wrap(err, r, "parameter '%s'", name) : 0;
 }
 
-static int read_flag(const struct call *call, const char *name, bool *ret, struct err *err)
-{
-	const char *text = call_query(call, name);
-
-	*ret = text && strcmp(text, "true") == 0;
-	if (text && !*ret && strcmp(text, "false") != 0)
-		return err_set(err, -EINVAL, "parameter '%s': want true or false", name);
-	return 0;
-}
-
 static int64_t created_ms(const struct reader *reader)
 {
 	struct slice text = reader_meta(reader);
@@ -104,9 +94,9 @@ static int open_part(struct call *call, struct part *part, struct err *err)
 	if (r == 0)
 		r = read_bound(call, "to", start_ms, &part->filter.until, err);
 	if (r == 0)
-		r = read_flag(call, "noise", &part->filter.noise, err);
+		r = call_query_bool(call, "noise", &part->filter.noise, err);
 	if (r == 0)
-		r = read_flag(call, "internal", &part->filter.internal, err);
+		r = call_query_bool(call, "internal", &part->filter.internal, err);
 	if (r < 0)
 		reader_free(part->reader);
 	return r;

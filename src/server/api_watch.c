@@ -30,18 +30,6 @@ static int read_last_id(const struct call *call, struct watch_stream_ask *ask, s
 	return 0;
 }
 
-static int read_flag(const struct call *call, const char *name, bool *ret, struct err *err)
-{
-	const char *text = call_query(call, name);
-
-	if (!text)
-		return 0;
-	*ret = strcmp(text, "true") == 0;
-	if (!*ret && strcmp(text, "false") != 0)
-		return err_set(err, -EINVAL, "parameter '%s': want true or false", name);
-	return 0;
-}
-
 int api_watch(struct call *call, struct err *err)
 {
 	static const char *const names[] = {"events", "follow", NULL};
@@ -53,10 +41,10 @@ int api_watch(struct call *call, struct err *err)
 	if (r == 0)
 		r = call_check_query(call, names, err);
 	if (r == 0)
-		r = read_flag(call, "events", &ask->has_events, err);
+		r = call_query_bool(call, "events", &ask->has_events, err);
 	ask->follows = true;
 	if (r == 0)
-		r = read_flag(call, "follow", &ask->follows, err);
+		r = call_query_bool(call, "follow", &ask->follows, err);
 	if (r == 0)
 		r = read_last_id(call, ask, err);
 	if (r == 0) {

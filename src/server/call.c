@@ -140,6 +140,27 @@ int call_field(const struct call *call, const char *name, struct slice *ret, str
 	return 0;
 }
 
+bool call_accepts(const struct call *call, const char *type)
+{
+	struct slice accept = http1_find(exchange_head(call->exchange), "Accept"), one;
+
+	while (accept.p && http1_next_element(&accept, &one))
+		if (slice_starts(one, type))
+			return true;
+	return false;
+}
+
+int call_query_bool(const struct call *call, const char *name, bool *ret, struct err *err)
+{
+	const char *text = call_query(call, name);
+
+	if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return err_set(err, -EINVAL, "parameter '%s': want true or false", name);
+	if (text)
+		*ret = strcmp(text, "true") == 0;
+	return 0;
+}
+
 static bool is_one_of(const char *name, const char *const *names)
 {
 	for (size_t i = 0; names[i]; i++)

@@ -78,6 +78,10 @@ const char *call_query(const struct call *call, const char *name);
 /* A field of the head that may come once: *ret has no p where there is none. -EINVAL where it came twice, and so who reads
  * the first would act otherwise than who reads the last. */
 int call_field(const struct call *call, const char *name, struct slice *ret, struct err *err);
+/* Whether Accept names this type; nothing is ranked. */
+bool call_accepts(const struct call *call, const char *type);
+/* true or false in the query; *ret stays where there is none. -EINVAL with a sentence. */
+int call_query_bool(const struct call *call, const char *name, bool *ret, struct err *err);
 /* A whole number in the query: -EINVAL with a sentence where it is none or out of bounds. */
 int call_query_int(const struct call *call, const char *name, int64_t min, int64_t max,
 	int64_t otherwise, int64_t *ret, struct err *err);

@@ -53,7 +53,7 @@ const struct route route_table[] = {
 	{"GET", SB "/diff", RIGHT_READ, api_diff, .has_query = true, .is_slow = true},
 	{"POST", SB "/manifests", RIGHT_READ, api_manifest, .has_body = true, .is_slow = true},
 	{"POST", SB "/discard", RIGHT_WORK, api_discard, .has_body = true, .is_slow = true},
-	{"GET", SB "/report", RIGHT_READ, api_report, .is_slow = true},
+	{"GET", SB "/report", RIGHT_READ, api_report, .has_query = true, .is_slow = true},
 
 	{"POST", SB "/files/create", RIGHT_WORK, api_files_create, .has_body = true,
 		.is_creating = true},
