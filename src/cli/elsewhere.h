@@ -6,6 +6,8 @@
 
 #include "cli/cli.h"
 #include "cli/feed.h"
+#include "cli/summary_source.h"
+#include "manifest/tree.h"
 #include "spec/spec.h"
 #include "util/err.h"
 #include "util/id.h"
@@ -22,6 +24,13 @@ struct elsewhere {
 	/* All events that there are; with follow, those that come, too. The caller's. */
 	int (*open)(const struct cli *cli, const char *id, bool follow, struct feed **ret_feed,
 		struct err *err);
+	/* Adds the summary: as JSON or Markdown with their line end, or as text for people. */
+	int (*summary)(const struct cli *cli, const char *id, enum summary_form form, bool color,
+		struct str *out, struct err *err);
+	/* What lies below a folder of a living sandbox now; root NULL: below where commands start. *ret_root is that folder; both
+	 * are the caller's. */
+	int (*tree)(const struct cli *cli, const char *id, const char *root, bool all,
+		struct tree *ret_tree, char **ret_root, struct err *err);
 	/* For feeds that follow: until something came, or for so long. */
 	void (*wait)(const struct cli *cli, int timeout_ms);
 };

@@ -17,6 +17,7 @@ enum run_apply {
 #define RUN_FAIL_DENIED     2u
 #define RUN_FAIL_INCOMPLETE 4u
 #define RUN_FAIL_COMMAND    8u
+#define RUN_FAIL_STATUS     123
 
 struct run_options {
 	struct create_options create;

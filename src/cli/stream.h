@@ -24,6 +24,9 @@ struct stream {
 		struct str *out);
 };
 
+/* What log and events print as it comes; watch does, too. */
+extern const struct stream verb_log_rows, verb_events_stream;
+
 int stream_run(const struct cli *cli, const struct stream *stream, const struct source_options *o,
 	char **args, size_t n_args, struct err *err);
 

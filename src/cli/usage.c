@@ -109,6 +109,7 @@ void usage_add_all(struct str *out)
 		[VERB_VIEW] = "Read a record",
 		[VERB_FILES] = "Take over changed files",
 		[VERB_CARE] = "Care for the host",
+		[VERB_SERVER] = "Of a control plane",
 	};
 
 	str_puts(out, "Usage: cloche VERB [OPTIONS] ...\n\n"

@@ -28,6 +28,7 @@ const struct verb *const verb_table[] = {
 	&verb_timeline,
 	&verb_stats,
 	&verb_events,
+	&verb_watch,
 	&verb_export,
 	&verb_verify,
 	&verb_manifest,
@@ -42,6 +43,11 @@ const struct verb *const verb_table[] = {
 	&verb_serve,
 	&verb_reindex,
 	&verb_completion,
+	&verb_keys,
+	&verb_accounts,
+	&verb_audit,
+	&verb_secrets,
+	&verb_webhooks,
 	NULL,
 };
 
@@ -49,12 +55,7 @@ const struct verb *const verb_table[] = {
 static const struct {
 	const char *name, *part;
 } later[] = {
-	{"watch", "live rows; `cloche log --follow` and `cloche events --follow` are there"},
 	{"import", "portable records"},
-	{"keys", "the control plane"},
-	{"accounts", "the control plane"},
-	{"audit", "the control plane"},
-	{"webhooks", "the control plane"},
 	{"attach", "takeover"},
 	{"replay", "takeover"},
 	{"mcp", "agent tools"},

@@ -7,10 +7,11 @@
 #include "util/err.h"
 
 enum verb_class {
-	VERB_RUN,   /* running things */
-	VERB_VIEW,  /* reading a record */
-	VERB_FILES, /* taking over what was changed */
-	VERB_CARE,  /* the host */
+	VERB_RUN,    /* running things */
+	VERB_VIEW,   /* reading a record */
+	VERB_FILES,  /* taking over what was changed */
+	VERB_CARE,   /* the host */
+	VERB_SERVER, /* what a control plane alone has */
 	VERB_N_CLASSES,
 };
 
@@ -46,8 +47,10 @@ const struct verb *verb_find(const char *name); /* NULL where there is none */
 /* For a name that is none: a sentence with the nearest one, or with the part it comes with. */
 int verb_refuse(const char *name, struct err *err);
 
+extern const struct verb verb_accounts;
 extern const struct verb verb_allow_list;
 extern const struct verb verb_apply;
+extern const struct verb verb_audit;
 extern const struct verb verb_blame;
 extern const struct verb verb_changes;
 extern const struct verb verb_commands;
@@ -63,6 +66,7 @@ extern const struct verb verb_files;
 extern const struct verb verb_fork;
 extern const struct verb verb_gc;
 extern const struct verb verb_inspect;
+extern const struct verb verb_keys;
 extern const struct verb verb_log;
 extern const struct verb verb_manifest;
 extern const struct verb verb_net;
@@ -73,6 +77,7 @@ extern const struct verb verb_reindex;
 extern const struct verb verb_resume;
 extern const struct verb verb_rm;
 extern const struct verb verb_run;
+extern const struct verb verb_secrets;
 extern const struct verb verb_serve;
 extern const struct verb verb_show;
 extern const struct verb verb_stats;
@@ -82,6 +87,8 @@ extern const struct verb verb_timeline;
 extern const struct verb verb_tree;
 extern const struct verb verb_verify;
 extern const struct verb verb_wake;
+extern const struct verb verb_watch;
 extern const struct verb verb_watch_files;
+extern const struct verb verb_webhooks;
 
 #endif

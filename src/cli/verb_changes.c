@@ -13,6 +13,7 @@
 #include "cli/pending.h"
 #include "cli/records.h"
 #include "cli/verb.h"
+#include "cli/verb_options.h"
 #include "manifest/changes_json.h"
 #include "manifest/changes_rw.h"
 #include "record/record.h"
@@ -21,21 +22,17 @@
 
 #define STORED_MAX (256 << 20)
 
-struct options {
-	struct changes_part part;
-	bool full, verbose;
-};
-
 static const struct option table[] = {
 	{"exec", 0, "EX[,EX...]", "only what these execs touched (ids or their beginnings)",
-		OPTION_TEXT, offsetof(struct options, part.execs)},
+		OPTION_TEXT, offsetof(struct changes_options, part.execs)},
 	{"since", 0, "WHEN", "only what was touched from here on: as for the views", OPTION_TEXT,
-		offsetof(struct options, part.since)},
-	{"until", 0, "WHEN", "up to here", OPTION_TEXT, offsetof(struct options, part.until)},
+		offsetof(struct changes_options, part.since)},
+	{"until", 0, "WHEN", "up to here", OPTION_TEXT,
+		offsetof(struct changes_options, part.until)},
 	{"full", 0, NULL, "read every file of rw mounts, whatever its times say", OPTION_ON,
-		offsetof(struct options, full)},
+		offsetof(struct changes_options, full)},
 	{"verbose", 'v', NULL, "also the commands, programs and execs that made each change",
-		OPTION_ON, offsetof(struct options, verbose)},
+		OPTION_ON, offsetof(struct changes_options, verbose)},
 	{NULL},
 };
 static const struct option_group groups[] = {{"Options", table}, {NULL}};
@@ -119,7 +116,7 @@ static bool next_touched(void *data, size_t *i, struct slice *ret_path)
 
 /* What was mounted rw, as it is now; once the run's end is in the record, that is what counts. */
 static void read_rw(
-	struct pending *pending, const struct changes_trace *trace, const struct options *o)
+	struct pending *pending, const struct changes_trace *trace, const struct changes_options *o)
 {
 	const struct rw_seen seen = {.touch = find_touch,
 		.next = next_touched,
@@ -130,7 +127,7 @@ static void read_rw(
 	changes_rw_read_all(pending->set, &rw, &pending->list);
 }
 
-static int collect(const struct cli *cli, struct pending *pending, const struct options *o,
+static int collect(const struct cli *cli, struct pending *pending, const struct changes_options *o,
 	const struct changes_trace *trace, json_t **ret_list, struct err *err)
 {
 	json_t *stored = NULL, *list = NULL;
@@ -162,7 +159,7 @@ static void add_text(const struct cli *cli, const json_t *list, bool verbose, st
 	json_array_foreach(list, i, root) changes_text_add(out, &style, root, verbose);
 }
 
-static int print(const struct cli *cli, const json_t *list, bool verbose, struct err *err)
+int verb_changes_print(const struct cli *cli, const json_t *list, bool verbose, struct err *err)
 {
 	scoped_str struct str out = {0};
 	char *json = json_dumps(list, JSON_COMPACT);
@@ -180,7 +177,7 @@ static int print(const struct cli *cli, const json_t *list, bool verbose, struct
 	return r < 0 ? r : cli_print(&out, err);
 }
 
-static int read_trace(const struct cli *cli, const char *id, const struct options *o,
+static int read_trace(const struct cli *cli, const char *id, const struct changes_options *o,
 	struct changes_trace **ret_trace, struct err *err)
 {
 	struct changes_part part = o->part;
@@ -214,7 +211,7 @@ static int not_known(const char *id, struct err *err)
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	const struct options *o = options;
+	const struct changes_options *o = options;
 	scoped(changes_trace) struct changes_trace *trace = NULL;
 	struct pending pending;
 	json_t *list = NULL;
@@ -228,7 +225,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	if (r == 0 && json_array_size(list) == 0)
 		r = not_known(pending.id, err);
 	if (r == 0)
-		r = print(cli, list, o->verbose, err);
+		r = verb_changes_print(cli, list, o->verbose, err);
 	json_decref(list);
 	pending_done(&pending);
 	return r;
@@ -236,7 +233,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 
 static int check(void *options, char **args, size_t n_args, struct err *err)
 {
-	const struct options *o = options;
+	const struct changes_options *o = options;
 	const char *const bounds[] = {o->part.since, o->part.until};
 
 	(void)args;
@@ -265,7 +262,7 @@ const struct verb verb_changes = {
 		"of\n"
 		"rw mounts are in the host's folders already.",
 	.groups = groups,
-	.options_size = sizeof(struct options),
+	.options_size = sizeof(struct changes_options),
 	.min_args = 1,
 	.max_args = 1,
 	.check = check,

@@ -9,6 +9,7 @@
 #include "cli/caller_tool.h"
 #include "cli/pending.h"
 #include "cli/verb.h"
+#include "cli/verb_options.h"
 #include "manifest/patch.h"
 #include "util/fdio.h"
 #include "util/jsonw.h"
@@ -17,10 +18,6 @@
 
 #define HUNKS_MAX   (4 * PATCH_TEXT_MAX)
 #define DIFF_FAILED 2 /* its exit status; 1: they differ */
-
-struct diff_options {
-	bool exit_code;
-};
 
 struct job {
 	const struct cli *cli;

@@ -41,11 +41,11 @@ static bool add_text(void *state, const struct stream_line *line, const struct v
 	return true;
 }
 
-static const struct stream stream = {.json = add_json, .text = add_text};
+const struct stream verb_events_stream = {.json = add_json, .text = add_text};
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	return stream_run(cli, &stream, options, args, n_args, err);
+	return stream_run(cli, &verb_events_stream, options, args, n_args, err);
 }
 
 const struct verb verb_events = {

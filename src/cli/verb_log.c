@@ -42,7 +42,7 @@ static bool next_text(
 }
 
 static const struct fold whole = {log_new, log_free, log_add, log_json, log_text};
-static const struct stream rows = {log_new, log_free, next_json, next_text};
+const struct stream verb_log_rows = {log_new, log_free, next_json, next_text};
 
 /* A whole log has a heading and ends with what still runs; rows as they come, or for programs, have not. */
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
@@ -50,7 +50,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 	const struct source_options *o = options;
 
 	if (o->follow || o->labels.n || cli->json || cli->jsonl)
-		return stream_run(cli, &rows, o, args, n_args, err);
+		return stream_run(cli, &verb_log_rows, o, args, n_args, err);
 	return fold_run(cli, &whole, o, args, n_args, err);
 }
 

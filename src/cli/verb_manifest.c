@@ -10,8 +10,11 @@
 #include <unistd.h>
 
 #include "cli/changes_text.h"
+#include "cli/elsewhere.h"
+#include "cli/records.h"
 #include "cli/sandbox_root.h"
 #include "cli/verb.h"
+#include "cli/verb_options.h"
 #include "manifest/compare.h"
 #include "manifest/manifest_words.h"
 #include "util/clock.h"
@@ -22,15 +25,10 @@
 
 #define CHECK_MAX (2LL << 30) /* bytes of a list to compare with */
 
-struct options {
-	const char *check;
-	bool host, all;
-};
-
 /* One call: what was asked for, and where its roots lie. */
 struct job {
 	const struct cli *cli;
-	const struct options *o;
+	const struct manifest_options *o;
 	struct sandbox_root sandbox; /* fd -1: folders of the host */
 	struct manifest_list check;
 	struct str out;
@@ -50,6 +48,25 @@ static int open_host(const char *path, struct err *err)
 		return err_set(err, -EXDEV,
 			"'%s' is made by the kernel: there are no files to list", path);
 	return take_fd(&fd);
+}
+
+/* What the control plane says of one: it knows where commands start. */
+static int read_elsewhere(
+	struct job *job, struct str *root, bool all, struct tree *ret_tree, struct err *err)
+{
+	bool is_start = strcmp(root->p, ".") == 0;
+	scoped_mem char *found = NULL;
+	int r;
+
+	if (!is_start && root->p[0] != '/')
+		return err_set(err, -EINVAL, "'%s': want an absolute path, with a server", root->p);
+	r = job->cli->elsewhere->tree(
+		job->cli, job->sandbox.id, is_start ? NULL : root->p, all, ret_tree, &found, err);
+	if (r == 0) {
+		str_reset(root);
+		str_puts(root, found);
+	}
+	return r;
 }
 
 static int read_root(
@@ -110,7 +127,7 @@ static void add_list(struct job *job, const char *root, const struct tree *tree)
 {
 	char now[CLOCK_TEXT_LEN];
 	struct manifest_head head = {.root = root,
-		.sandbox = job->sandbox.fd >= 0 ? job->sandbox.id : NULL,
+		.sandbox = job->sandbox.id[0] ? job->sandbox.id : NULL,
 		.made_at = now,
 		.all = job->o->all};
 
@@ -199,6 +216,10 @@ static int name_root(const struct job *job, const char *path, struct str *ret_ro
 {
 	scoped_mem char *real = NULL;
 
+	if (job->cli->elsewhere) {
+		str_puts(ret_root, path);
+		return 0;
+	}
 	if (job->sandbox.fd >= 0 && path[0] != '/') {
 		path_resolve(str_slice(&job->sandbox.cwd), slice_of(path), ret_root);
 		return 0;
@@ -225,13 +246,17 @@ static int take_root(struct job *job, const char *path, struct err *err)
 	struct manifest *earlier = NULL;
 	int r = name_root(job, path, &root, err);
 	const char *at = root.p ? root.p : path;
+	bool all;
 
 	if (r == 0 && job->o->check)
 		earlier = find_earlier(job, at);
 	if (r == 0 && job->o->check && !earlier)
 		r = err_set(err, -ENOENT, "'%s' holds no manifest of %s", job->o->check, at);
+	all = is_all(job, earlier);
 	if (r == 0)
-		r = read_root(job, at, is_all(job, earlier), &tree, err);
+		r = job->cli->elsewhere ? read_elsewhere(job, &root, all, &tree, err)
+		                        : read_root(job, at, all, &tree, err);
+	at = root.p ? root.p : path;
 	if (r == 0 && earlier)
 		r = add_differences(job, at, earlier, &tree, err);
 	else if (r == 0)
@@ -270,10 +295,14 @@ static int run_job(struct job *job, char **roots, size_t n, struct err *err)
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
-	const struct options *o = options;
+	const struct manifest_options *o = options;
 	struct job job = {.cli = cli, .o = o, .sandbox = {.fd = -1, .pidfd = -1}};
-	int r = o->host ? 0 : sandbox_root_open(cli, args[0], &job.sandbox, err);
+	int r = 0;
 
+	if (cli->elsewhere)
+		r = records_resolve(cli, args[0], job.sandbox.id, err);
+	else if (!o->host)
+		r = sandbox_root_open(cli, args[0], &job.sandbox, err);
 	if (r == 0)
 		r = run_job(&job, args + !o->host, n_args - !o->host, err);
 	sandbox_root_done(&job.sandbox);
@@ -286,11 +315,11 @@ static const struct option table[] = {
 	{"check", 0, "FILE",
 		"compare with an earlier list: what manifest --json or sha256sum printed; "
 		"exit status 1 where anything differs",
-		OPTION_TEXT, offsetof(struct options, check)},
+		OPTION_TEXT, offsetof(struct manifest_options, check)},
 	{"host", 0, NULL, "DIR is a folder of this host, no sandbox", OPTION_ON,
-		offsetof(struct options, host)},
+		offsetof(struct manifest_options, host)},
 	{"all", 0, NULL, "also what lies below .git and node_modules", OPTION_ON,
-		offsetof(struct options, all)},
+		offsetof(struct manifest_options, all)},
 	{NULL},
 };
 
@@ -307,7 +336,7 @@ const struct verb verb_manifest = {
 		"  cloche manifest --json --host . >before\n"
 		"  cloche manifest --check before --host .",
 	.groups = groups,
-	.options_size = sizeof(struct options),
+	.options_size = sizeof(struct manifest_options),
 	.min_args = 1,
 	.max_args = VERB_MANY,
 	.run = run,

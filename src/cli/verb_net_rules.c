@@ -9,6 +9,7 @@
 #include "cli/records.h"
 #include "cli/session.h"
 #include "cli/verb.h"
+#include "cli/verb_options.h"
 #include "spec/spec_network_parse.h"
 #include "spec/spec_rule.h"
 #include "util/fdio.h"
@@ -16,14 +17,6 @@
 #include "util/mem.h"
 
 #define RULES_FILE_MAX (1u << 20)
-
-struct net_rules_options {
-	struct spec_network net; /* what is added: allow, deny, their sets; net where has_net */
-	struct spec_words remove;
-	bool reset, is_forbidden;            /* by within */
-	const char *rules, *within, *hidden; /* files; borrowed */
-	bool has_proxy; /* net.upstream_proxy takes the place of the one there is; NULL: none does */
-};
 
 static void init(void *options)
 {
@@ -133,7 +126,7 @@ static int check_keys(const json_t *rules, struct err *err)
 	return 0;
 }
 
-static int read_rules(struct net_rules_options *o, struct err *err)
+int verb_net_rules_read(struct net_rules_options *o, struct err *err)
 {
 	scoped_str struct str text = {0};
 	json_t *rules;
@@ -281,7 +274,7 @@ static int print_text(const json_t *network, struct err *err)
 	return cli_print(&out, err);
 }
 
-static int print(const struct cli *cli, const json_t *network, struct err *err)
+int verb_net_rules_print(const struct cli *cli, const json_t *network, struct err *err)
 {
 	scoped_mem char *text = NULL;
 	scoped_str struct str out = {0};
@@ -299,7 +292,7 @@ static int check(struct net_rules_options *o, const struct cli *cli, struct err 
 	int r = cli_need_root(err);
 
 	if (r == 0 && o->rules)
-		r = read_rules(o, err);
+		r = verb_net_rules_read(o, err);
 	if (r == 0)
 		r = check_within(o, err);
 	if (r == 0)
@@ -340,7 +333,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 		return r;
 	r = change(cli, &session, o, &answer, err);
 	if (r == 0)
-		r = print(cli, json_object_get(answer, "network"), err);
+		r = verb_net_rules_print(cli, json_object_get(answer, "network"), err);
 	json_decref(answer);
 	session_done(&session);
 	return r;

@@ -17,8 +17,6 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-#define FAIL_ON_STATUS 123
-
 static int write_id(const struct cli *cli, const char *path, const char *id, struct err *err)
 {
 	scoped_mem char *line = mem_printf("%s\n", id);
@@ -63,7 +61,7 @@ static int conclude(const struct cli *cli, const struct run_options *o, const ch
 	if (status != 0 || !summary_source_check(source, o->fail_on, &names))
 		return status;
 	log_warn("--fail-on: %s", names.p);
-	return FAIL_ON_STATUS;
+	return RUN_FAIL_STATUS;
 }
 
 static int run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)

@@ -2,6 +2,7 @@
 /* cloche show: the summary of a run, again. */
 #include <errno.h>
 
+#include "cli/elsewhere.h"
 #include "cli/source.h"
 #include "cli/summary_source.h"
 #include "cli/verb.h"
@@ -18,8 +19,11 @@ static int add_one(const struct cli *cli, const struct show_options *o, const ch
 	enum summary_form form = cli->json || cli->jsonl ? SUMMARY_FORM_JSON
 	                         : o->markdown           ? SUMMARY_FORM_MARKDOWN
 	                                                 : SUMMARY_FORM_TEXT;
-	int r = summary_source_open(cli, id, ref, &source, err);
+	int r;
 
+	if (cli->elsewhere)
+		return cli->elsewhere->summary(cli, id, form, cli_has_color(cli, 1), out, err);
+	r = summary_source_open(cli, id, ref, &source, err);
 	if (r == 0)
 		summary_source_write(source, form, cli_has_color(cli, 1), out);
 	return r;

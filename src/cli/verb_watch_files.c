@@ -12,7 +12,8 @@
 #include "cli/reader_rights.h"
 #include "cli/sandbox_root.h"
 #include "cli/verb.h"
-#include "manifest/manifest_words.h"
+#include "cli/verb_options.h"
+#include "cli/watch_files_text.h"
 #include "manifest/watch_line.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -20,17 +21,10 @@
 #include "util/path.h"
 
 #define AGAIN_MS 200 /* between two looks for a folder that is gone */
-#define TIME_AT  11  /* of the time of day in a time as text */
-#define TIME_LEN 12
-
-struct options {
-	bool bounds, wait;
-	int64_t files;
-};
 
 struct job {
 	const struct cli *cli;
-	const struct options *o;
+	const struct watch_files_options *o;
 	struct sandbox_root sandbox;
 	struct str path;   /* as asked for, absolute */
 	struct str folder; /* it, or the one that holds it */
@@ -41,75 +35,17 @@ struct job {
 
 /* ---- lines ---- */
 
-static void add_tail(
-	const struct watch_line *line, const struct watch_change *change, struct str *out)
-{
-	char owner[WATCH_OWNER_SIZE];
-
-	if (change->kind == WATCH_MODE) {
-		watch_line_owner(line, change, owner);
-		str_printf(out, "  %04o %s", change->mode & 07777U, owner);
-	} else if (S_ISREG(change->mode) && change->kind != WATCH_DELETED &&
-		   change->kind != WATCH_RENAMED) {
-		str_puts(out, "  ");
-		view_text_add_bytes(out, change->size);
-	} else if (!S_ISREG(change->mode) && change->kind != WATCH_OVERFLOW) {
-		str_printf(out, "  (%s)", manifest_type_word(change->mode));
-	}
-	if (change->entries > 0) {
-		str_puts(out, ", with ");
-		view_text_add_count(out, (int64_t)change->entries);
-		str_puts(out, " in it");
-	}
-	if (change->replaced)
-		str_puts(out, ", replaced");
-	if (change->is_writing)
-		str_puts(out, ", goes on");
-	if (change->reason)
-		str_printf(out, ": %s", change->reason);
-}
-
-static const char *color_of(enum watch_kind kind)
-{
-	static const char *const colors[WATCH_N_KINDS] = {
-		[WATCH_CREATED] = VIEW_GREEN,
-		[WATCH_DELETED] = VIEW_RED,
-		[WATCH_OVERFLOW] = VIEW_YELLOW,
-		[WATCH_UNWATCHED] = VIEW_YELLOW,
-	};
-
-	return colors[kind] ? colors[kind] : VIEW_BOLD;
-}
-
-static void add_text(const struct job *job, const struct watch_change *change, struct str *out)
-{
-	struct view_style style = cli_style(job->cli);
-	scoped_str struct str path = {0}, from = {0}, word = {0};
-	char at[CLOCK_TEXT_LEN];
-
-	clock_format(watch_line_at_ms(change), at);
-	watch_line_add_path(&job->line, change->path, &path);
-	watch_line_add_path(&job->line, change->from, &from);
-	str_printf(&word, "%-9s", watch_line_word(change->kind));
-	str_printf(out, "%.*s  ", TIME_LEN, at + TIME_AT);
-	view_text_add_color(out, &style, color_of(change->kind), str_slice(&word));
-	str_puts(out, "  ");
-	if (from.len > 0) {
-		log_add_escaped(out, str_slice(&from));
-		str_puts(out, " -> ");
-	}
-	log_add_escaped(out, str_slice(&path));
-	add_tail(&job->line, change, out);
-}
-
 static void on_change(void *arg, const struct watch_change *change)
 {
 	struct job *job = arg;
+	struct view_style style = cli_style(job->cli);
+	scoped_str struct str json = {0};
 
+	watch_line_write(&job->line, change, &json);
 	if (job->cli->json || job->cli->jsonl || job->o->bounds)
-		watch_line_write(&job->line, change, &job->out);
+		str_add(&job->out, json.p, json.len);
 	else
-		add_text(job, change, &job->out);
+		watch_files_text_add(&job->out, &style, str_slice(&json));
 	str_putc(&job->out, '\n');
 }
 
@@ -297,7 +233,7 @@ static int run(const struct cli *cli, void *options, char **args, size_t n_args,
 
 static int check(void *options, char **args, size_t n_args, struct err *err)
 {
-	const struct options *o = options;
+	const struct watch_files_options *o = options;
 
 	(void)args;
 	(void)n_args;
@@ -307,12 +243,13 @@ static int check(void *options, char **args, size_t n_args, struct err *err)
 }
 
 static const struct option table[] = {
-	{"wait", 0, NULL, "PATH need not be there yet", OPTION_ON, offsetof(struct options, wait)},
+	{"wait", 0, NULL, "PATH need not be there yet", OPTION_ON,
+		offsetof(struct watch_files_options, wait)},
 	{"bounds", 0, NULL,
 		"for programs: a line of JSON when it has begun, and when it ends or fails",
-		OPTION_ON, offsetof(struct options, bounds)},
+		OPTION_ON, offsetof(struct watch_files_options, bounds)},
 	{"files", 0, "N", "of how many files and folders it knows at most (1000000)", OPTION_COUNT,
-		offsetof(struct options, files)},
+		offsetof(struct watch_files_options, files)},
 	{NULL},
 };
 
@@ -327,7 +264,7 @@ const struct verb verb_watch_files = {
 		"docs/watch-files.md says what settled means. A relative PATH is below the folder "
 		"in which commands start.",
 	.groups = groups,
-	.options_size = sizeof(struct options),
+	.options_size = sizeof(struct watch_files_options),
 	.min_args = 2,
 	.max_args = 2,
 	.check = check,

@@ -139,6 +139,8 @@ static int take_object(struct manifest_list *list, bool *is_open, const json_t *
 	if (json_object_get(line, "path"))
 		return take_entry(last, line);
 	*is_open = false;
+	last->tree.bytes = json_integer_value(json_object_get(line, "bytes"));
+	last->tree.vanished = (size_t)json_integer_value(json_object_get(line, "vanished"));
 	entries = json_object_get(line, "entries");
 	return json_is_integer(entries) && json_integer_value(entries) == (json_int_t)last->tree.n
 	               ? 0

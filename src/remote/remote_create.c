@@ -33,27 +33,26 @@ static int check(const struct verb *verb, const struct create_options *o)
 	return 0;
 }
 
-/* A spec keeps a proxy's credentials apart, so that records have none. */
-static void add_credentials(json_t *network, const struct spec_network *net)
+void remote_create_add_proxy(const struct spec_network *net, struct str *url)
 {
-	scoped_secret struct str url = {0};
-	const char *rest = net->upstream_proxy ? strstr(net->upstream_proxy, "://") : NULL;
+	const char *sign = strstr(net->upstream_proxy, "://");
+	size_t scheme = sign ? (size_t)(sign - net->upstream_proxy) + strlen("://") : 0;
 
-	if (!rest || !net->proxy_user)
-		return;
-	rest += strlen("://");
-	str_add(&url, net->upstream_proxy, (size_t)(rest - net->upstream_proxy));
-	address_add_part(&url, net->proxy_user);
-	str_putc(&url, ':');
-	address_add_part(&url, net->proxy_password ? net->proxy_password : "");
-	str_printf(&url, "@%s", rest);
-	json_object_set_new(network, "upstream_proxy", json_string(url.p));
+	str_add(url, net->upstream_proxy, scheme);
+	if (net->proxy_user) {
+		address_add_part(url, net->proxy_user);
+		str_putc(url, ':');
+		address_add_part(url, net->proxy_password ? net->proxy_password : "");
+		str_putc(url, '@');
+	}
+	str_puts(url, net->upstream_proxy + scheme);
 }
 
 /* What was not named is left to the account; whether it is traced is said in any case, since a server does unless told not to. */
 static json_t *make_spec(const struct spec *spec)
 {
 	json_t *asked = spec_asked(spec), *network = json_object_get(asked, "network");
+	scoped_secret struct str proxy = {0};
 
 	if (!network && spec->network.has_net) {
 		network = json_object();
@@ -61,7 +60,10 @@ static json_t *make_spec(const struct spec *spec)
 	}
 	if (spec->network.has_net)
 		json_object_set_new(network, "net", json_string(spec_net_name(spec->network.net)));
-	add_credentials(network, &spec->network);
+	if (spec->network.upstream_proxy) {
+		remote_create_add_proxy(&spec->network, &proxy);
+		json_object_set_new(network, "upstream_proxy", json_string(proxy.p));
+	}
 	if (!spec->trace)
 		json_object_set_new(asked, "trace", json_false());
 	return asked;

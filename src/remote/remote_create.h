@@ -10,4 +10,7 @@
 int remote_create_sandbox(const struct cli *cli, const struct verb *verb,
 	const struct create_options *o, char ret_id[ID_SIZE], struct err *err);
 
+/* Adds an upstream proxy's URL with its credentials, which a spec keeps apart. */
+void remote_create_add_proxy(const struct spec_network *net, struct str *url);
+
 #endif

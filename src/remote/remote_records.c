@@ -7,6 +7,7 @@
 
 #include "cli/source.h"
 #include "remote/remote_feed.h"
+#include "remote/remote_texts.h"
 #include "remote/request.h"
 #include "util/mem.h"
 
@@ -138,5 +139,7 @@ const struct elsewhere remote_records = {
 	.resolve = resolve,
 	.find = find,
 	.open = open_feed,
+	.summary = remote_texts_summary,
+	.tree = remote_texts_tree,
 	.wait = wait_for_more,
 };

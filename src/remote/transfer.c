@@ -162,8 +162,15 @@ void transfer_wait(struct link *link, struct transfer *transfer)
 		link_work(link, NULL, 0, 60000);
 }
 
-static int no_way(const struct link *link, const char *why, struct err *err)
+static int no_way(
+	const struct link *link, const struct transfer *transfer, const char *why, struct err *err)
 {
+	long system_error = 0;
+
+	if (transfer->easy)
+		curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &system_error);
+	if (link->address.socket && system_error)
+		why = strerror((int)system_error); /* libcurl speaks of a host and a port */
 	if (link->address.socket)
 		return err_set(err, -ECONNREFUSED,
 			"no control plane answers at %s (%s): `sudo cloche serve` starts one on "
@@ -194,7 +201,7 @@ int transfer_check(const struct link *link, const struct transfer *transfer, str
 			"the authority that signed it",
 			link->address.shown, why);
 	if (transfer->status == 0)
-		return no_way(link, why, err);
+		return no_way(link, transfer, why, err);
 	return err_set(
 		err, -ECONNRESET, "the connection to %s was lost (%s)", link->address.shown, why);
 }

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import socket
 import ssl
@@ -14,10 +15,10 @@ import threading
 
 import pytest
 
-from harness import BUILD
+from harness import BUILD, wait_for
 from serving import free_port
 
-CONFIG = {'accounts': {'default': {'private': True}}}
+CONFIG = {'accounts': {'default': {'private': True, 'host_roots': ['/tmp']}}} # of the server's own folder in there
 STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
 HOSTILE = 'a\x1b[31m\u202e\x07\nb'
 
@@ -27,6 +28,7 @@ class Remote:
 
 	def __init__(self, server, key=None, url=None):
 		self.server, self.cloche = server, server.cloche
+		self.folder = pathlib.Path(server.cloche.cwd) / 'project'
 		self.there = {'CLOCHE_SERVER': url or f'http://127.0.0.1:{server.port}', 'CLOCHE_KEY': server.key if key is None else key}
 
 	def __call__(self, *args, **how):
@@ -50,7 +52,10 @@ class Remote:
 
 @pytest.fixture(scope='module')
 def remote(server):
-	return Remote(server)
+	made = Remote(server)
+	made.folder.mkdir(exist_ok=True)
+	(made.folder / 'a').write_text('one\n')
+	return made
 
 
 @pytest.fixture(scope='module')
@@ -289,6 +294,156 @@ def test_a_lost_connection_runs_nothing_twice(remote, box):
 	relay.close()
 	assert (process.returncode, out) == (9, b'two\n'), err
 	assert remote('exec', box, '--', 'cat', '/tmp/once').out == 'x\n'
+
+
+# ---- files and rules ----
+
+@pytest.fixture(scope='module')
+def changed(remote):
+	"""One whose copy of a folder has changes, and runs."""
+	(remote.folder / HOSTILE).write_text('two\n')
+	made = remote.create('-m', f'{remote.folder}:/work:cow', '--trace')
+	remote('exec', made, '--', 'sh', '-c', 'echo more >> a; rm "$1"; mkdir d; printf "\\377\\0" > d/b; ln -s a l', 'sh', HOSTILE)
+	return made
+
+
+def test_changes_and_patches(remote, changed):
+	remote('stop', changed)
+	for args in (('changes', changed), ('changes', changed, '-v'), ('changes', changed, '--json'), ('changes', changed, '--jsonl'), ('changes', changed, '--color=always'),
+		('diff', changed), ('diff', changed, '--exit-code'), ('diff', changed, f'{remote.folder}/a'),
+		('show', changed), ('show', changed, '--color=always'), ('show', changed, '--markdown'), ('show', changed, '--json'), ('show', changed, '--jsonl')):
+		here, there = remote.both(*args)
+		if args[0] == 'show' and '--json' not in args: # each names the program as it was started
+			here.raw_out = here.raw_out.replace(str(BUILD / 'cloche').encode(), b'cloche')
+			there.raw_out = there.raw_out.replace(b'sudo cloche', b'cloche')
+		assert (here.code, here.raw_out) == (there.code, there.raw_out), (args, here, there)
+		assert here.code == ('--exit-code' in args) and here.raw_out, args
+	here, there = remote.both('diff', changed, '--json')
+	assert json.loads(here.out) == json.loads(there.out) == [json.loads(line) for line in remote.lines('diff', changed, '--jsonl')] and b'\x1b' not in there.raw_out
+	copy = pathlib.Path(remote.cloche.cwd) / 'copy'
+	shutil.copytree(remote.folder, copy)
+	(copy / HOSTILE).unlink()
+	patch = remote('diff', changed, '/work/a').raw_out
+	subprocess.run(['git', 'apply', '--unsafe-paths', f'--directory={copy}'], input=patch, cwd='/', check=True, capture_output=True)
+	assert (copy / 'a').read_text() == 'one\nmore\n'
+	assert remote('diff', changed, '/nowhere').code == 125
+	assert remote.lines('discard', changed, '/work/d')[-1].endswith(' thrown away')
+	assert json.loads(remote('discard', changed, '--json').out)['discarded'] >= 3
+	assert remote('diff', changed).out == '' and remote.lines('discard', changed) == ['nothing to discard']
+
+
+def test_manifests_rules_and_watches(remote):
+	made = remote.create('--allow', 'one.example', '--trace')
+	remote('exec', made, '--', 'sh', '-c', 'mkdir -p /workspace/d/.git; echo x > "/workspace/d/$1"; echo y > /workspace/d/.git/HEAD', 'sh', HOSTILE)
+	for args in ((made,), (made, '--all'), (made, '/workspace/d', '/etc')):
+		here, there = remote.both('manifest', *args)
+		assert (here.code, here.raw_out) == (0, there.raw_out) and b'\x1b' not in there.raw_out, args
+	before = pathlib.Path(remote.cloche.cwd) / 'before'
+	before.write_bytes(remote('manifest', made, '--json').raw_out)
+	remote('exec', made, '--', 'sh', '-c', 'echo z > /workspace/d/z')
+	for form in ((), ('--json',)):
+		here, there = remote.both('manifest', '--check', str(before), made, *form)
+		assert (here.code, here.raw_out) == (1, there.raw_out) and there.code == 1 and b'/z' in there.raw_out, form
+	assert remote.lines('net-rules', made) == ['net    allow', 'allow  one.example']
+	assert remote.lines('net-rules', made, '--allow', 'two.example', '--deny', 'bad.two.example', '--remove', 'one.example') == ['net    allow',
+		'allow  two.example', 'deny   bad.two.example']
+	here, there = remote.both('net-rules', made)
+	assert here.raw_out == there.raw_out and 'no rule' in remote('net-rules', made, '--remove', 'none.example').err
+	assert remote.lines('net-rules', made, '--upstream-proxy', 'http://u:word@127.0.0.1:9')[-1] == 'proxy  http://127.0.0.1:9'
+	assert remote.lines('net-rules', made, '--upstream-proxy', 'none') == here.out.splitlines()
+	watches = [remote.cloche.start('watch-files', made, '/workspace'), remote.start('watch-files', made, '/workspace')]
+	for watch in watches:
+		assert b'watching /workspace' in watch.stderr.readline()
+	remote('exec', made, '--', 'sh', '-c', 'echo x > "/workspace/$1"; chmod 600 "/workspace/$1"; sleep 1; rm -r /workspace/d', 'sh', HOSTILE)
+	got = [[watch.stdout.readline() for _ in range(2)] for watch in watches]
+	remote('stop', made)
+	rest = [watch.communicate(timeout=20) for watch in watches]
+	shown = [[line.split(b'  ', 1)[1] for line in lines] for lines in got]
+	assert shown[0] == shown[1] and r'a\x1b[31m\u202e\x07\nb' in shown[1][0].decode(), (got, rest)
+	assert b'has ended' in rest[1][1]
+	for verb in (('watch', made), ('watch', made, '--events', '--jsonl')):
+		here, there = remote.both(*verb)
+		assert (here.code, here.raw_out) == (0, there.raw_out) and here.raw_out, verb
+
+
+def test_run(remote, tmp_path):
+	done = remote('run', '--id-file', str(tmp_path / 'id'), '--label', 'of=run', '-m', f'{remote.folder}:/work:cow', '-w', '/work', '--markdown-file', str(tmp_path / 'md'),
+		'--', 'sh', '-c', 'cat > new; cat a; exit 5', stdin=b'given\n')
+	made = (tmp_path / 'id').read_text().strip()
+	assert done.code == 5 and done.out == 'one\n' and made in done.err and 'Sealed' in done.err, done
+	assert made in (tmp_path / 'md').read_text()
+	assert made not in remote.lines('ps', '-q') and '+given' in remote('diff', made).out
+	assert remote('discard', made).code == 0
+	plain = remote('run', '--no-summary', '--', 'pwd')
+	assert plain.code == 0 and 'not in it' in plain.err and plain.err.count('\n') == 1
+	assert remote('run', '-q', '--', 'pwd').err == ''
+	for args, code in ((('--fail-on', 'refused,command', '--', 'sh', '-c', 'unshare -U true; exit 0'), 123), (('--fail-on', 'command,incomplete', '--', 'true'), 0),
+		(('--fail-on', 'incomplete', '--no-trace', '--', 'true'), 123), (('--apply', '--', 'true'), 2), (('--rw', '--', 'true'), 2), (('--', 'nonesuch'), 127)):
+		done = remote('run', '-q', *args)
+		assert done.code == code, (args, done)
+
+
+# ---- what a control plane alone has ----
+
+def test_keys_accounts_and_the_audit_log(remote):
+	made = remote('keys', 'create', '--name', HOSTILE, '--role', 'member', '--rate-limit', '50')
+	key = made.out.strip()
+	assert made.code == 0 and made.out == key + '\n' and key.startswith('clo_') and 'only now' in made.err and '\x1b' not in made.err
+	row, = [row for row in json.loads(remote('keys', '--json').out) if row['name'] == HOSTILE]
+	assert (row['role'], row['rate_limit'], row['revoked_at']) == ('member', 50, None)
+	shown = remote('keys', 'list')
+	assert row['id'] in shown.out and r'a\x1b[31m' in shown.out and '\x1b' not in shown.out
+	member = Remote(remote.server, key)
+	assert member('ps').code == 0 and 'may not' in member('keys').err
+	assert remote.lines('keys', 'revoke', row['id']) == [] and 'revoked' in member('ps').err
+	assert remote.lines('accounts', 'create', 'remote-team', '--max-sandboxes', '3') == ['remote-team'] == [one for one in remote.lines('accounts', '-q') if one == 'remote-team']
+	assert 'already' in remote('accounts', 'create', 'remote-team').err
+	theirs = Remote(remote.server, remote.lines('keys', 'create', '--account', 'remote-team', '-q')[0])
+	assert theirs.lines('ps', '--all', '-q') == [] and theirs('accounts').code == 125
+	acts = [json.loads(line) for line in remote.lines('audit', '--jsonl', '--limit', '4')]
+	assert [line['act'] for line in acts] == ['key.created', 'key.revoked', 'account.created', 'key.created'] and acts[1]['object'] == row['id']
+	assert 'account.created' in remote('audit', '--since', '1m').out and remote.lines('audit', '--until', '2020-01-01T00:00:00Z', '-q') == []
+	follower = remote.start('audit', '--follow', '--jsonl', '--limit', '1')
+	assert json.loads(follower.stdout.readline()) == acts[-1]
+	remote('keys', 'create', '-q')
+	assert json.loads(follower.stdout.readline())['act'] == 'key.created'
+	follower.terminate()
+	follower.communicate()
+
+
+def test_secrets_and_webhooks(remote, box):
+	value = {'REMOTE_KEY': 'sesame-open-now', **remote.there}
+	assert remote.cloche.call('secrets', 'create', 'REMOTE_KEY', '--host', 'big.example', '--plain', env=value).out == ''
+	assert 'REMOTE_KEY' in remote('secrets').out and 'sesame' not in remote('secrets', '--json').out
+	made = remote.lines('create', '--secret', 'REMOTE_KEY@big.example')[0]
+	inside = remote('exec', made, '--shell', 'echo $REMOTE_KEY').out
+	assert inside.strip() and 'sesame' not in inside
+	assert remote('rm', '-q', made).code == 0
+	assert remote('secrets', 'create', 'OTHER_KEY', '--host', 'x.example', '--file', '-', stdin=b'from-a-pipe-8\n').code == 0
+	assert 'OTHER' in remote('secrets', '-q').out and remote.lines('secrets', 'delete', 'OTHER_KEY', 'REMOTE_KEY') == [] == remote.lines('secrets', '-q')
+	assert 'variable NOT_SET_HERE' in remote('secrets', 'create', 'NOT_SET_HERE', '--host', 'x.example').err
+	hook = remote('webhooks', 'create', 'http://127.0.0.1:9/x', '--event', 'exec.end', '--sandbox', box)
+	assert hook.out.startswith('whsec_') and hook.out.count('\n') == 1, hook
+	ident = remote.lines('webhooks', '-q')[0]
+	assert ident in hook.err and '127.0.0.1:9' in remote('webhooks').out
+	remote('exec', box, '--', 'true')
+	delivery = wait_for(lambda: remote.lines('webhooks', 'deliveries', ident, '-q'), 'a delivery')[0]
+	assert 'still waits' in remote('webhooks', 'redeliver', ident, delivery).err
+	assert remote.lines('webhooks', 'delete', ident) == [] == remote.lines('webhooks', '-q')
+
+
+def test_verbs_of_a_server_ask_the_one_of_this_host(remote, tmp_path):
+	"""Without a server named, the socket in CLOCHE_RUN; and their options are refused where they mean nothing."""
+	socket_path = next(pathlib.Path(remote.cloche.cwd).glob('*.sock'))
+	(tmp_path / 'run').mkdir()
+	os.symlink(socket_path, tmp_path / 'run' / 'cloche.sock')
+	here = {'CLOCHE_RUN': str(tmp_path / 'run')}
+	assert remote.cloche.call('keys', '-q', env=here).out == remote('keys', '-q').out != ''
+	none = remote.cloche.call('keys', env={'CLOCHE_RUN': str(tmp_path)})
+	assert none.code == 125 and 'No such file or directory' in none.err and 'cloche serve' in none.err
+	for args in (('keys', 'list', '--role', 'admin'), ('keys', 'make'), ('keys', 'revoke'), ('accounts', 'create'), ('webhooks', 'redeliver', 'x'), ('audit', 'x')):
+		done = remote(*args)
+		assert done.code == 2 and done.err.count('\n') == 1, (args, done)
 
 
 # ---- what is wrong ----

@@ -14,6 +14,8 @@
 
 #include "remote/address.h"
 #include "remote/exec_output.h"
+#include "remote/remote_verbs.h"
+#include "remote/safe_text.h"
 #include "util/mem.h"
 #include "util/scoped.h"
 
@@ -83,6 +85,40 @@ static void test_parts(void **state)
 
 	address_add_part(&out, "a-Z_0.9~/?&=+ %\xc3\xa9");
 	assert_string_equal(out.p, "a-Z_0.9~%2F%3F%26%3D%2B%20%25%C3%A9");
+}
+
+static void test_each_verb_has_a_row(void **state)
+{
+	for (size_t i = 0; verb_table[i]; i++)
+		if (!remote_verbs_knows(verb_table[i]))
+			fail_msg("remote_verbs.c says nothing of '%s'", verb_table[i]->name);
+}
+
+static void test_safe_text(void **state)
+{
+	static const struct {
+		const char *text, *plain, *colored;
+	} cases[] = {
+		{"a\tb\n", "a\tb\n", "a\tb\n"},
+		{"\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m", "\x1b[31mred\x1b[0m"},
+		{"\x1b[1;31mx", "\\x1b[1;31mx", "\x1b[1;31mx"},
+		{"\x1b[2Jx", "\\x1b[2Jx", "\\x1b[2Jx"},
+		{"\x1b]0;title\a", "\\x1b]0;title\\x07", "\\x1b]0;title\\x07"},
+		{"\x1b[123456789m", "\\x1b[123456789m", "\\x1b[123456789m"},
+		{"\x1b[31", "\\x1b[31", "\\x1b[31"},
+		{"a\rb\xe2\x80\xae", "a\\rb\\u202e", "a\\rb\\u202e"},
+		{"\xff", "\\xff", "\\xff"},
+		{"", "", ""},
+	};
+
+	for (size_t i = 0; i < N(cases); i++) {
+		scoped_str struct str plain = {0}, colored = {0};
+
+		safe_text_add(&plain, slice_of(cases[i].text), false);
+		safe_text_add(&colored, slice_of(cases[i].text), true);
+		assert_string_equal(plain.p ? plain.p : "", cases[i].plain);
+		assert_string_equal(colored.p ? colored.p : "", cases[i].colored);
+	}
 }
 
 /* Instead of stdout, while it lasts: what was written there. */
@@ -166,7 +202,8 @@ static void test_the_rest_of_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_parts), cmocka_unit_test(test_output),
+		cmocka_unit_test(test_parts), cmocka_unit_test(test_each_verb_has_a_row),
+		cmocka_unit_test(test_safe_text), cmocka_unit_test(test_output),
 		cmocka_unit_test(test_the_rest_of_it)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
