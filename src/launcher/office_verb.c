@@ -230,20 +230,20 @@ int office_net_proxy(const struct office *office, const char *id, const json_t *
 				  "--upstream-proxy", url ? url : "none"},
 		.n = 6,
 		.actor = json_string_value(json_object_get(body, "actor")),
-		.files = {-1, -1, -1},
 		.stdout_fd = -1,
 		.reply_fd = reply_fd};
 	int r = read_account(office, id, &account, err);
 
 	if (r == 0)
-		r = run.files[FILE_WITHIN] = within_fd =
-			memory_file(within_of(office, account), err);
+		r = within_fd = memory_file(within_of(office, account), err);
 	if (r >= 0 && url) {
 		run.args[run.n++] = "--hidden";
 		run.args[run.n++] = HIDDEN_PATH;
-		r = run.files[FILE_HIDDEN] = hidden_fd =
-			memory_file(json_object_get(body, "hidden"), err);
+		r = hidden_fd = memory_file(json_object_get(body, "hidden"), err);
 	}
+	run.files[FILE_SPEC] = -1;
+	run.files[FILE_WITHIN] = within_fd;
+	run.files[FILE_HIDDEN] = hidden_fd;
 	run.args[run.n++] = "--";
 	run.args[run.n++] = id;
 	return r < 0 ? r : run_cloche(office, &run, err);
