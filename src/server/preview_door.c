@@ -248,8 +248,8 @@ static void judge(struct preview_conn *conn, const struct preview_sight *sight)
 	if (!is_let_in(conn, sight) || !is_running(conn, sight->state))
 		return;
 	conn->preview = sight->preview;
-	snprintf(conn->key, sizeof(conn->key), "%s",
-		!sight->preview.is_public ? conn->pass.key : "");
+	/* As it is known by (see look_done): that is how it is found again to be cut off. */
+	snprintf(conn->key, sizeof(conn->key), "%s", sight->key_stands ? conn->pass.key : "");
 	if (conn->inside && !conn->is_ended && strcmp(conn->inside_id, conn->id) == 0)
 		preview_pipe_begin(conn);
 	else
@@ -269,7 +269,8 @@ static void look_done(struct work *work)
 	struct preview_conn *conn = finish(job);
 
 	if (job->r == 0)
-		previews_learn(job->all, job->id, job->key, &job->sight);
+		previews_learn(
+			job->all, job->id, job->sight.key_stands ? job->key : "", &job->sight);
 	if (conn && job->r == 0)
 		judge(conn, &job->sight);
 	else if (conn)
