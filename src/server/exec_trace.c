@@ -196,8 +196,10 @@ static size_t item_len(const char *p, const char *end)
 
 	for (bool is_text = false; at < end; at++) {
 		if (is_text) {
-			at += *at == '\\';
-			is_text = *at != '"';
+			if (*at == '\\')
+				at++; /* and what it stands before */
+			else
+				is_text = *at != '"';
 			continue;
 		}
 		is_text = *at == '"';

@@ -180,6 +180,14 @@ def test_what_is_long_is_cut_and_says_where_the_rest_is(admin, quick, box):
 		assert whole == quick.shape(box, name, done) and whole[:cut['items']] == done['trace'][name], name
 
 
+def test_items_are_cut_at_their_ends_whatever_is_in_them(quick, box):
+	"""Quotes, brackets and commas that a program has in its names, an odd number of each."""
+	command = """for i in $(seq 600); do : > '/tmp/"},{[]]\\"\\'$i; done"""
+	done = json.loads(quick.call('POST', at(box, '/exec'), {'command': command, 'trace': ['files']}, **{'Idempotency-Key': 'quotes'}))
+	cut = done['trace_cut']['files']
+	assert len(done['trace']['files']) == cut['items'] > 50 and done['trace']['files'] == quick.get(cut['rest'])['items'][:cut['items']]
+
+
 @pytest.mark.parametrize('trace', [1, 'files', [], ['nonsense'], ['files', 1], {}, {'files': True}, [None]])
 def test_bad_traces(admin, box, trace):
 	before = admin.get(at(box, '/log?order=desc&limit=1')).json
