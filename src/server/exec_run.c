@@ -112,6 +112,14 @@ static void on_drained(void *arg)
 		exec_link_hold(run->link, false);
 }
 
+/* A client may leave before the command has begun, and is told of once: so both moments look. */
+static void kill_for_nobody(struct exec_run *run)
+{
+	if (run->ask->kill_when_gone && run->is_started &&
+		!exchange_has_client(run->call->exchange))
+		exec_link_send(run->link, "kill", "");
+}
+
 static void on_gone(void *arg)
 {
 	struct exec_run *run = arg;
@@ -119,8 +127,7 @@ static void on_gone(void *arg)
 	if (!run->link)
 		return;
 	exec_link_hold(run->link, false); /* it may have been waiting for this client */
-	if (run->ask->kill_when_gone && run->is_started)
-		exec_link_send(run->link, "kill", "");
+	kill_for_nobody(run);
 }
 
 /* ---- its end ---- */
@@ -218,6 +225,8 @@ static void on_started(void *ctx, const char *exec)
 		exchange_begin(run->call->exchange, 200, EVENT_TYPE);
 		write_event(run, "start", slice_of(start));
 	}
+	if (run->call)
+		kill_for_nobody(run);
 }
 
 static void on_end(void *ctx, int r, const struct err *err, const json_t *row)

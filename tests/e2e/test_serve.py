@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane: sandboxes and commands over HTTP, the exec log, live streams, accounts and keys."""
 import http.client
+import json
 import os
 import random
 import signal
 import socket
 import threading
+import time
 
 import pytest
 
@@ -91,6 +93,21 @@ def test_a_client_that_leaves(admin, box, kill):
 	rows = wait_for(lambda: admin.get(at(box, '/log')).json['items'], 'a row')
 	assert (rows[0]['signal'] == 9) if kill else (rows[0]['exit_code'] == 4 and rows[0]['duration_ms'] >= 1000)
 	assert admin.exec(box, 'cat /workspace/f')['stdout'] == ('' if kill else 'finished\n')
+
+
+def test_a_client_that_leaves_before_the_command_has_begun(admin, box):
+	body = json.dumps({'command': 'exec sleep 60', 'kill_on_disconnect': True})
+	for n in range(8):
+		with socket.create_connection(('127.0.0.1', admin.server.port), 5) as sock:
+			sock.sendall(f'POST {at(box, "/exec")} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {admin.key}\r\nContent-Length: {len(body)}\r\n\r\n{body}'.encode())
+			time.sleep(n / 1000) # each at another moment of the way
+
+	def ended():
+		begun = [event for event in admin.get(at(box, '/trace/events')).json['items'] if event['kind'] == 'exec.start']
+		rows = admin.get(at(box, '/log')).json['items']
+		return len(begun) == len(rows) > 0 and rows
+
+	assert {row['signal'] for row in wait_for(ended, 'the end of those that began')} == {9}
 
 
 def test_pages_neither_skip_nor_repeat(admin, box):
