@@ -23,7 +23,7 @@ static void log_request(const struct call *call)
 {
 	int64_t took_ns = call->begun_ns ? clock_mono_ns() - call->begun_ns : 0;
 	const struct log_field fields[] = {
-		{"method", call->route ? call->route->method : "", 0},
+		{"method", call->method, 0},
 		{"path", call->path ? call->path : "", 0},
 		{"route", call->route ? call->route->path : "none", 0},
 		{"status", NULL,

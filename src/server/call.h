@@ -39,8 +39,9 @@ struct call {
 	struct exchange *exchange;
 	const struct route *route;
 	struct caller caller;
-	char peer[64]; /* where it came from, for a time when its exchange is over */
-	char *path;    /* decoded, without the query */
+	/* what asked and from where, for a time when its exchange is over */
+	char method[16], peer[64];
+	char *path;                    /* decoded, without the query */
 	char *params[CALL_PARAMS_MAX]; /* what stands for {...} in the route, decoded */
 	struct {
 		char *name, *value;

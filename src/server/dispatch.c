@@ -84,10 +84,12 @@ static int read_query(struct call *call, struct slice query)
 
 static struct call *call_new(struct server *server, struct exchange *exchange)
 {
+	struct slice method = exchange_head(exchange)->method;
 	struct call *call = new0(struct call);
 
 	call->server = server;
 	call->exchange = exchange;
+	(void)snprintf(call->method, sizeof(call->method), "%.*s", (int)method.len, method.p);
 	(void)snprintf(call->peer, sizeof(call->peer), "%s", exchange_peer(exchange)->address);
 	return call;
 }

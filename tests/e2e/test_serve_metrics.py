@@ -93,7 +93,7 @@ def test_a_line_for_each_request(server, admin):
 
 	lines = wait_for(lambda: told() if len(told()) >= 3 else None, 'three lines')
 	assert [(line['method'], line['path'], line['route'], line['status']) for line in lines] == [('GET', '/v1/log', '/v1/log', 200),
-		('POST', '/v1/secrets', '/v1/secrets', 201), ('', '/v1/no\nthing', 'none', 404)]
+		('POST', '/v1/secrets', '/v1/secrets', 201), ('GET', '/v1/no\nthing', 'none', 404)]
 	assert {line['level'] for line in lines} == {'info'} and all(line['at'].endswith('Z') and line['ms'] >= 0 for line in lines)
 	assert [(line['account'], line['actor'][:4]) for line in lines] == [('default', 'key:'), ('default', 'key:'), ('', '')]
 	assert all(line['peer'].startswith('127.0.0.1:') for line in lines)
