@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/wire.h"
 #include "server/allowance.h"
 #include "server/api.h"
 #include "server/exec_run.h"
@@ -17,6 +18,7 @@
 
 #define TIMEOUT_MAX_MS (30LL * 24 * 3600 * 1000)
 #define WORDS_MAX      65536
+#define SPEC_MAX       (WIRE_MAX - 1024) /* of a request to the supervisor, with its frame */
 
 static int read_argv(const struct call *call, struct spec_exec *exec, struct err *err)
 {
@@ -171,6 +173,10 @@ int api_exec_start(struct call *call, struct err *err)
 	ask->is_detached = exec->detach;
 	exec->detach &= !ask->has_input; /* else we stay with it, for its input */
 	spec_exec_write(&ask->spec, exec);
+	if (ask->spec.len > SPEC_MAX)
+		return err_set(err, -E2BIG,
+			"what is to be run is too long: %zu bytes as JSON, at most %u",
+			ask->spec.len, SPEC_MAX);
 	memcpy(ask->sandbox, id, ID_SIZE);
 	ask->is_stream = call_accepts(call, "text/event-stream") && !ask->is_detached;
 	call->state = take(&ask);

@@ -50,6 +50,8 @@ enum spec_on_loss {
 const char *spec_on_loss_name(enum spec_on_loss on_loss); /* "freeze" */
 
 /* Trace sources, as bits. */
+#define SPEC_NAME_MAX        256 /* bytes of a name; of a label, and of its value */
+
 #define SPEC_TRACE_PROCESSES 1u
 #define SPEC_TRACE_FILES     2u
 #define SPEC_TRACE_OUTPUTS   4u

@@ -52,6 +52,18 @@ static int check_limits(const struct spec *spec, struct err *err)
 	return 0;
 }
 
+static int check_names(const struct spec *spec, struct err *err)
+{
+	if (spec->name && strlen(spec->name) > SPEC_NAME_MAX)
+		return err_set(err, -EINVAL, "a name has at most %d bytes", SPEC_NAME_MAX);
+	for (size_t i = 0; i < spec->n_labels; i++)
+		if (strlen(spec->labels[i].key) > SPEC_NAME_MAX ||
+			strlen(spec->labels[i].value) > SPEC_NAME_MAX)
+			return err_set(err, -EINVAL,
+				"a label and its value have at most %d bytes each", SPEC_NAME_MAX);
+	return 0;
+}
+
 /* Whether folder is path or one of those above it. Also by another name (a bind mount), where the kernel calls
  * both the same. */
 static bool lies_in(const char *path, const char *folder)
@@ -306,6 +318,8 @@ int spec_check(const struct spec *spec, const char *state_dir, const char *run_d
 	int r;
 
 	r = check_texts(spec, err);
+	if (r == 0)
+		r = check_names(spec, err);
 	if (r == 0)
 		r = check_limits(spec, err);
 	if (r == 0)

@@ -14,7 +14,7 @@ from harness import wait_for
 
 STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
 
-SLICES = int(os.environ.get('CLOCHE_TEST_SLICES', '300'))
+SLICES = int(os.environ.get('CLOCHE_TEST_SLICES', '200'))
 SHAPES = ['processes', 'files', 'network', 'commands', 'timeline', 'events']
 
 
