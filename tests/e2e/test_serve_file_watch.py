@@ -202,7 +202,8 @@ def test_a_slow_reader_is_told_what_it_missed(admin, module_box, folder, watch):
 		assert done['exit_code'] == 0
 		wait_for(lambda behind=n + at_once: len(quick.events) > behind, f'what was made: {len(quick.events)}', LIMIT_S)
 	assert [(name, id.rsplit('.', 1)[1]) for name, id, _ in quick.events[1:]] == [('change', str(n + 1)) for n in range(n_files)]
-	assert rss() < before + 8000
+	if 'ASAN_OPTIONS' not in os.environ: # which keeps what was freed
+		assert rss() < before + 8000
 	told = left_out = gaps = 0
 	for name, id, data in slow:
 		told += name == 'change'
