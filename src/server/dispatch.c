@@ -14,6 +14,7 @@
 #include "server/prometheus.h"
 #include "server/route.h"
 #include "util/clock.h"
+#include "util/log.h"
 #include "util/mem.h"
 #include "util/utf8.h"
 
@@ -314,6 +315,25 @@ static void on_request(void *ctx, struct exchange *exchange)
 		start(call, run_call, call_done);
 }
 
+/* The target as it came, without its parameters: nothing of it was read. */
+static void log_refused(const struct http1_head *head, const struct http_peer *peer,
+	const struct http_refusal *refusal)
+{
+	scoped_mem char *method = mem_copy(head->method.p, head->method.len);
+	scoped_mem char *path = mem_copy(head->target.p, head->target.len);
+	const struct log_field fields[] = {
+		{"method", method, 0},
+		{"path", path, 0},
+		{"route", "none", 0},
+		{"status", NULL, refusal->status},
+		{"peer", peer->address, 0},
+		{"code", refusal->code, 0},
+	};
+
+	path[strcspn(path, "?")] = '\0';
+	log_fields("request", fields, sizeof(fields) / sizeof(fields[0]));
+}
+
 /* By the head, before the body comes. */
 static void plan(void *ctx, const struct http1_head *head, const struct http_peer *peer,
 	struct http_plan *ret)
@@ -328,6 +348,8 @@ static void plan(void *ctx, const struct http1_head *head, const struct http_pee
 	origin_check(server->origin, head, peer, ret);
 	if (ret->refusal.status) {
 		prometheus_end(server->prometheus, NULL, ret->refusal.status, 0);
+		if (server->logs_requests)
+			log_refused(head, peer, &ret->refusal);
 		return;
 	}
 	if (mark)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/clock.h"
 #include "util/jsonw.h"
@@ -80,6 +81,27 @@ void log_add_escaped(struct str *out, struct slice text)
 	}
 }
 
+/* In quotes where it could be taken for more than one field. */
+static void add_field(struct str *out, const char *text)
+{
+	bool is_plain = text[0] && !text[strcspn(text, " =\"\\")];
+
+	if (is_plain) {
+		log_add_escaped(out, slice_of(text));
+		return;
+	}
+	str_putc(out, '"');
+	for (const char *rest = text; *rest;) {
+		size_t n = strcspn(rest, "\"\\");
+
+		log_add_escaped(out, (struct slice){.p = rest, .len = n});
+		if (rest[n])
+			str_printf(out, "\\%c", rest[n]);
+		rest += n + (rest[n] != 0);
+	}
+	str_putc(out, '"');
+}
+
 static void add_text_line(
 	struct str *out, const char *message, const struct log_field *fields, size_t n)
 {
@@ -88,7 +110,7 @@ static void add_text_line(
 	for (size_t i = 0; i < n; i++) {
 		str_printf(out, " %s=", fields[i].key);
 		if (fields[i].text)
-			log_add_escaped(out, slice_of(fields[i].text));
+			add_field(out, fields[i].text);
 		else
 			str_printf(out, "%lld", (long long)fields[i].number);
 	}

@@ -24,7 +24,7 @@ struct log_field {
 	int64_t number;
 };
 /* Something that happened as it should, with what is known of it; whether it is wanted is the caller's business. Without
- * JSON: the message, then key=value. */
+ * JSON: the message, then key=value, in quotes where a value has blanks, quotes or = in it. */
 void log_fields(const char *message, const struct log_field *fields, size_t n);
 
 /* Adds text for a terminal: control characters, also the C1 ones, bidirectional marks and bytes that are

@@ -97,5 +97,8 @@ def test_a_line_for_each_request(server, admin):
 	assert {line['level'] for line in lines} == {'info'} and all(line['at'].endswith('Z') and line['ms'] >= 0 for line in lines)
 	assert [(line['account'], line['actor'][:4]) for line in lines] == [('default', 'key:'), ('default', 'key:'), ('', '')]
 	assert all(line['peer'].startswith('127.0.0.1:') for line in lines)
+	assert admin.get('/v1/log?q=more-that-was-said', headers={'Host': 'evil.test'}).status == 421
+	refused = wait_for(lambda: [line for line in map(json.loads, server.said().splitlines()) if line.get('code')], 'the one that was refused')
+	assert [(line['method'], line['path'], line['status'], line['code']) for line in refused] == [('GET', '/v1/log', 421, 'wrong_host')]
 	assert 'that-was-said' not in server.said() and admin.key not in server.said()
 	assert admin.delete('/v1/secrets/SAID').status == 204

@@ -274,6 +274,32 @@ static void test_digest_and_id(void **state)
 	assert_false(id_is_valid("sb", "sb_../../etc/passwd"));
 }
 
+/* What a value says is one value's, whatever is in it. */
+static void test_log_fields(void **state)
+{
+	char dir[] = "/tmp/cloche-util.XXXXXX", path[64], line[256] = "";
+	const struct log_field fields[] = {{"a", "plain/x", 0}, {"b", "x status=200", 0},
+		{"c", "q\"\\\n", 0}, {"d", "", 0}, {"n", NULL, -1}};
+	static const char want[] = "cloche: m a=plain/x b=\"x status=200\" c=\"q\\\"\\\\\\n\" "
+	                           "d=\"\" n=-1\n{\"at\":\"20";
+	int saved = dup(STDERR_FILENO), fd;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/log", dir);
+	fd = open(path, O_CREAT | O_RDWR, 0600);
+	assert_true(saved >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	log_fields("m", fields, 5);
+	log_set_json(true);
+	log_fields("m", fields, 0);
+	log_set_json(false);
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	assert_true(pread(fd, line, sizeof(line) - 1, 0) > 0);
+	assert_memory_equal(line, want, strlen(want));
+	close(fd);
+	close(saved);
+	assert_int_equal(path_remove_all(AT_FDCWD, dir), 0);
+}
+
 static void test_escape(void **state)
 {
 	scoped_str struct str out = {0};
@@ -322,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_digest_and_id),
 		cmocka_unit_test(test_escape),
+		cmocka_unit_test(test_log_fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
