@@ -281,7 +281,7 @@ static void test_log_fields(void **state)
 	const struct log_field fields[] = {{"a", "plain/x", 0}, {"b", "x status=200", 0},
 		{"c", "q\"\\\n", 0}, {"d", "", 0}, {"n", NULL, -1}};
 	static const char want[] = "cloche: m a=plain/x b=\"x status=200\" c=\"q\\\"\\\\\\n\" "
-	                           "d=\"\" n=-1\n{\"at\":\"20";
+				   "d=\"\" n=-1\n{\"at\":\"20";
 	int saved = dup(STDERR_FILENO), fd;
 
 	assert_non_null(mkdtemp(dir));
