@@ -24,12 +24,13 @@ static const struct allowed {
 	const char *verb;
 	const char *const options[6];
 	size_t n_words;
-	bool takes_hidden; /* values of secrets, through a descriptor */
+	bool takes_hidden;        /* values of secrets, through a descriptor */
+	const char *for_the_dead; /* an option for sandboxes that have ended */
 } table[] = {
 	{"fork", {NULL}, 0, .takes_hidden = true},
 	{"show", {"--json", "--markdown", "--color=never", "--color=always"}, 0},
 	{"resume", {NULL}, 0, .takes_hidden = true},
-	{"rm", {"--record", "--bodies", "--changes", "--aged-out"}, 0},
+	{"rm", {"--record", "--changes", "--aged-out"}, 0, .for_the_dead = "--record"},
 	{"discard", {"--json", NULL}, 8},
 	{"changes", {"--json", "--jsonl"}, 0},
 	{"diff", {"--color=never", "--json", NULL}, 8},
@@ -74,6 +75,20 @@ static int add_options(
 			return err_set(err, -EINVAL, "%s has no such option", row->verb);
 		run->args[run->n++] = option;
 	}
+	return 0;
+}
+
+/* What is kept of one that lives, or rests, is nobody's to take: its end comes first, and stands in the record. */
+static int check_life(const struct office *office, const struct allowed *row, const char *id,
+	const struct run *run, struct err *err)
+{
+	scoped_mem char *dir = mem_printf("%s/sandboxes/%s", office->state_dir, id);
+	bool is_asked = false;
+
+	for (size_t i = 0; row->for_the_dead && i < run->n; i++)
+		is_asked |= strcmp(run->args[i], row->for_the_dead) == 0;
+	if (is_asked && access(dir, F_OK) == 0)
+		return err_set(err, -EBUSY, "sandbox %s has not ended: its record stays", id);
 	return 0;
 }
 
@@ -129,6 +144,8 @@ int office_verb(
 		return err_set(err, -EINVAL, "the launcher runs no such verb");
 	run.args[run.n++] = row->verb;
 	r = add_options(row, json_object_get(request->body, "options"), &run, err);
+	if (r == 0)
+		r = check_life(office, row, request->id, &run, err);
 	if (r == 0 && row->takes_hidden) {
 		run.args[run.n++] = "--hidden";
 		run.args[run.n++] = HIDDEN_PATH;

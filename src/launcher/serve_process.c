@@ -25,10 +25,11 @@
 #include "util/program.h"
 #include "util/scoped.h"
 
-#define USER_DEFAULT "cloche-serve"
-#define UID_DEFAULT  64736 /* where no such user was made; outside of what systems give away */
-#define PEM_MAX      (256u << 10)
-#define STOP_MS      20 /* from look to look, whether it has ended */
+#define USER_DEFAULT  "cloche-serve"
+#define UID_DEFAULT   64736 /* where no such user was made; outside of what systems give away */
+#define PREVIEWS_NAME "previews" /* of a socket that was passed for them */
+#define PEM_MAX       (256u << 10)
+#define STOP_MS       20 /* from look to look, whether it has ended */
 
 /* Descriptors of the started process: see server/main.c. What comes over OFFICE_AT: server/launcher_told.c. */
 #define SETTINGS_AT 3
@@ -74,13 +75,16 @@ static int add_socket(struct serve_process *serve, int fd, const char *kind)
 static int take_passed(struct serve_process *serve, const json_t *names, struct err *err)
 {
 	for (size_t i = 0; i < json_array_size(names); i++) {
+		const char *name = json_string_value(json_array_get(names, i)) ?: "";
 		int fd = SERVE_PROCESS_PASSED + (int)i;
 		bool is_unix = false;
-		int r = listeners_check_passed(
-			fd, json_string_value(json_array_get(names, i)) ?: "", &is_unix, err);
+		int r = listeners_check_passed(fd, name, &is_unix, err);
 
 		if (r == 0)
-			r = add_socket(serve, fd, is_unix ? "unix" : "tcp");
+			r = add_socket(serve, fd,
+				is_unix                            ? "unix"
+				: strcmp(name, PREVIEWS_NAME) == 0 ? "previews"
+								   : "tcp");
 		if (r < 0)
 			return r;
 	}
@@ -236,6 +240,7 @@ static _Noreturn void become(const struct serve_process *serve, const char *prog
 		(void)dup2(serve->sockets[i], SOCKETS_AT + (int)i);
 	(void)close_range(SOCKETS_AT + (unsigned)serve->n_sockets, ~0U, 0);
 	(void)chdir("/");
+	(void)setenv("HOME", "/nonexistent", 1); /* root's has files that libpq would want */
 	if (drop_rights(serve) < 0 || getppid() != launcher)
 		_exit(SERVE_PROCESS_GIVES_UP);
 	(void)execl(program, "cloche-serve", (char *)NULL);

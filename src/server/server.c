@@ -22,6 +22,7 @@
 #include "server/prometheus.h"
 #include "server/retention.h"
 #include "server/secret_box.h"
+#include "server/walls.h"
 #include "server/watch_stream.h"
 #include "server/webhook_sender.h"
 #include "server/webhooks.h"
@@ -58,9 +59,15 @@ static void on_end(evutil_socket_t signal, short what, void *ctx)
 	event_base_loopbreak(parts->server.base);
 }
 
-int server_prepare(struct server *server, const json_t *settings, int office, struct err *err)
+static const char *place_of(const json_t *settings)
 {
 	const char *place = text_of(settings, "database");
+
+	return place ? place : "";
+}
+
+int server_prepare(struct server *server, const json_t *settings, int office, struct err *err)
+{
 	int r;
 
 	server->state_dir = text_of(settings, "state_dir");
@@ -69,9 +76,11 @@ int server_prepare(struct server *server, const json_t *settings, int office, st
 	server->office = office;
 	if (!server->state_dir || !server->host)
 		return err_set(err, -EINVAL, "the settings name no state");
-	r = keep_check(server->config, err);
+	r = walls_begin(server->state_dir, place_of(settings), err);
 	if (r == 0)
-		r = store_open(place ? place : "", &server->store, err);
+		r = keep_check(server->config, err);
+	if (r == 0)
+		r = store_open(place_of(settings), &server->store, err);
 	if (r == -EACCES)
 		return err_wrap(err, r, "let the user without rights through the folders above");
 	return r;
@@ -169,7 +178,8 @@ static int start(struct parts *parts, const json_t *settings, int office, int fr
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
 	event_add(parts->on_end, NULL);
-	return launcher_told_new(server, parts->tls, &parts->told, err);
+	r = walls_close(place_of(settings), err);
+	return r < 0 ? r : launcher_told_new(server, parts->tls, &parts->told, err);
 }
 
 /* Connections first: what is at work then is answered to nobody. */

@@ -279,6 +279,9 @@ static int check_application(struct sqlite *s)
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
 
+/* A server may write nowhere but beside its database. */
+#define IN_MEMORY "PRAGMA temp_store = MEMORY;"
+
 static int set_up(struct sqlite *s, enum db_use use)
 {
 	int r;
@@ -288,7 +291,8 @@ static int set_up(struct sqlite *s, enum db_use use)
 	(void)sqlite3_db_config(s->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	if (use == DB_READ) {
 		sqlite3_progress_handler(s->handle, STEPS_PER_LOOK, on_steps, s);
-		return script(&s->db, "PRAGMA query_only = ON; PRAGMA cell_size_check = ON;");
+		return script(
+			&s->db, "PRAGMA query_only = ON; PRAGMA cell_size_check = ON;" IN_MEMORY);
 	}
 	s->deadline_ns = -1;
 	r = check_application(s);
@@ -296,7 +300,7 @@ static int set_up(struct sqlite *s, enum db_use use)
 		return r;
 	return script(&s->db,
 		"PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-		"PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;"
+		"PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;" IN_MEMORY
 		"PRAGMA cell_size_check = ON; PRAGMA application_id = " TEXT(APPLICATION_ID));
 }
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CODE_MAX 256
+#define CODE_MAX 512
 #define JUMP_MAX 255
 
 #if defined(__x86_64__)

@@ -3,6 +3,7 @@
 
 Every answer is held against the document that the server serves (api_document.py)."""
 import contextlib
+import ctypes
 import functools
 import http.client
 import http.server
@@ -22,6 +23,8 @@ import api_document
 from harness import wait_for
 
 TYPE = 'application/json'
+PIDFD_OPEN, PIDFD_GETFD = 434, 438
+OFFICE = 4 # cloche-serve's way to the launcher
 STREAM = 'text/event-stream'
 STREAM_LIMIT_S = 120
 
@@ -356,3 +359,35 @@ def file_watches(box):
 			if entry.name.isdigit() and (argv := (entry / 'cmdline').read_bytes().split(b'\0')) and b'watch-files' in argv and box.encode() in argv:
 				found.append(int(entry.name))
 	return found
+
+
+def from_process(pid, fd):
+	libc = ctypes.CDLL(None, use_errno=True)
+	pidfd = libc.syscall(PIDFD_OPEN, pid, 0)
+	got = libc.syscall(PIDFD_GETFD, pidfd, fd, 0)
+	os.close(pidfd)
+	assert got >= 0, os.strerror(ctypes.get_errno())
+	return got
+
+
+class Taken:
+	"""All that cloche-serve may say to the launcher."""
+
+	def __init__(self, server):
+		self.office = socket.socket(fileno=from_process(server.serve_pid(), OFFICE))
+
+	def ask(self, request, **body):
+		near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		with near, far:
+			near.settimeout(30)
+			socket.send_fds(self.office, [json.dumps({'request': request, **body}).encode()], [far.fileno()])
+			far.close()
+			text, fds, _, _ = socket.recv_fds(near, 1 << 18, 1)
+		return json.loads(text), fds
+
+	def supervisor(self, box):
+		_, [fd] = self.ask('connect', sandbox=box)
+		return socket.socket(fileno=fd)
+
+	def close(self):
+		self.office.close()

@@ -3,6 +3,7 @@
 HTTP, web pages of somebody else, and more of everything than there is room for."""
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import random
@@ -11,7 +12,7 @@ import socket
 import pytest
 
 from harness import wait_for
-from serving import Client, Reply
+from serving import Client, Reply, Taken
 
 STORES = ['sqlite'] # nothing here asks the database but what test_serve.py does; CLOCHE_TEST_STORES=all runs both
 CONFIG = {'names': ['cloche.example.org', 'https://front.example.org']}
@@ -183,6 +184,45 @@ def test_bytes_that_are_no_request(server, host):
 				sock.sendall(data)
 	assert Client(server, None).get('/health').status == 200
 	assert memory_kib(server) < before + 8192
+
+
+# ---- what whoever takes it over would have ----
+
+def test_the_half_that_faces_the_network_has_nothing(server):
+	"""What its walls keep from it is tried in tests/unit/test_walls.c; here, that they stand."""
+	pid = server.serve_pid()
+	for thread in pathlib.Path(f'/proc/{pid}/task').iterdir():
+		status = dict(line.split(':\t', 1) for line in (thread / 'status').read_text().splitlines() if ':\t' in line)
+		assert {status[name] for name in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb')} == {'0' * 16}, thread
+		assert status['NoNewPrivs'] == '1' and '0' not in status['Uid'].split() + status['Gid'].split() and status['Groups'].strip() == '', thread
+		assert status['Seccomp'] == ('0' if os.environ.get('ASAN_OPTIONS') else '2'), thread
+	assert os.stat(f'/proc/{pid}/mem').st_uid == 0, 'no process of its user looks into it'
+	limits = pathlib.Path(f'/proc/{pid}/limits').read_text()
+	assert 'Max core file size        0                    0 ' in limits
+	environ = dict(entry.split('=', 1) for entry in pathlib.Path(f'/proc/{pid}/environ').read_text().split('\0') if '=' in entry)
+	assert environ['HOME'] == '/nonexistent'
+	files = [os.readlink(fd) for fd in pathlib.Path(f'/proc/{pid}/fd').iterdir()]
+	own = str(server.cloche.state / 'server')
+	assert all(name.startswith((own, str(server.cloche.state / 'records'), 'socket:', 'pipe:', 'anon_inode:', '/dev/null', str(server.cloche.cwd / 'serve-'))) for name in files), files
+
+
+def test_a_taken_over_server_takes_no_record_of_what_lives(server, admin, box):
+	admin.exec(box, 'true')
+	before = sorted((server.cloche.state / 'records' / box).iterdir())
+	with contextlib.closing(Taken(server)) as taken:
+		for options in (['--record'], ['--changes', '--record']):
+			answer, _ = taken.ask('verb', verb='rm', sandbox=box, options=options)
+			assert (answer['ok'], answer['errno']) == (False, 'EBUSY'), answer
+		assert taken.ask('verb', verb='rm', sandbox=box, options=['--bodies'])[0]['errno'] == 'EINVAL'
+		assert taken.ask('verb', verb='gc', sandbox=box)[0]['errno'] == 'EINVAL'
+		assert taken.ask('verb', verb='rm', sandbox='sb_0000000000000000', options=['--record'])[0]['errno'] == 'ENOENT'
+		assert sorted((server.cloche.state / 'records' / box).iterdir()) == before and admin.get(at(box)).json['state'] == 'running'
+		other = admin.create()
+		assert admin.post(at(other, '/stop')).status == 200
+		assert taken.ask('verb', verb='rm', sandbox=other, options=['--record'], actor='nobody')[0]['status'] == 0
+	said = [json.loads(line) for line in (server.cloche.state / 'ledger.jsonl').read_text().splitlines()]
+	assert [(line['act'], line.get('actor'), len(line.get('head', ''))) for line in said if line['sandbox'] == other][-1] == ('remove', 'nobody', 64), 'it is written down'
+	wait_for(lambda: admin.get(at(other)).status == 404, 'its rows to go, too', 20)
 
 
 # ---- A56: web pages ----

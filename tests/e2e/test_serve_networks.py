@@ -3,10 +3,7 @@
 taken-over cloche-serve, may not make of them."""
 import base64
 import contextlib
-import ctypes
 import json
-import os
-import socket
 import struct
 import threading
 
@@ -22,9 +19,7 @@ from test_network_http import KEY, heads, kept_anywhere
 from test_network_ways import STATUS
 from world import UPSTREAM
 
-PIDFD_OPEN, PIDFD_GETFD = 434, 438
 proxy = test_network_ways.proxy
-OFFICE = 4  # cloche-serve's way to the launcher
 PROXY_URL = 'http://me:geheim-77@203.0.113.1:3128'
 RAW = f'bash -c "exec 3<>/dev/tcp/{UPSTREAM}/80 && echo through || echo refused" 2>/dev/null'
 
@@ -155,38 +150,6 @@ def test_a_server_that_shows_no_previews(member, make):
 
 # ---- a cloche-serve that somebody took over ----
 
-def from_process(pid, fd):
-	libc = ctypes.CDLL(None, use_errno=True)
-	pidfd = libc.syscall(PIDFD_OPEN, pid, 0)
-	got = libc.syscall(PIDFD_GETFD, pidfd, fd, 0)
-	os.close(pidfd)
-	assert got >= 0, os.strerror(ctypes.get_errno())
-	return got
-
-
-class Taken:
-	"""All that cloche-serve may say to the launcher."""
-
-	def __init__(self, server):
-		self.office = socket.socket(fileno=from_process(server.serve_pid(), OFFICE))
-
-	def ask(self, request, **body):
-		near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-		with near, far:
-			near.settimeout(30)
-			socket.send_fds(self.office, [json.dumps({'request': request, **body}).encode()], [far.fileno()])
-			far.close()
-			text, fds, _, _ = socket.recv_fds(near, 1 << 18, 1)
-		return json.loads(text), fds
-
-	def supervisor(self, box):
-		_, [fd] = self.ask('connect', sandbox=box)
-		return socket.socket(fileno=fd)
-
-	def close(self):
-		self.office.close()
-
-
 def tell(sock, **what):
 	text = json.dumps(what).encode()
 	sock.sendall(struct.pack('<IB3x', len(text), ord('J')) + text)
@@ -203,7 +166,7 @@ def say(sock, **what):
 def test_a_taken_over_server_changes_no_rules(net, member, make):
 	box = make(member, net='allow', allow=['a.test'])
 	before = member.get(at(box, '/network-rules')).json
-	with contextlib.closing(Taken(net)) as taken:
+	with contextlib.closing(serving.Taken(net)) as taken:
 		with taken.supervisor(box) as sock:
 			for change in ({'net': 'open'}, {'allow': ['10.0.0.5']}, {'reset': True}, {'remove': ['a.test']}, {'deny': [], 'replace': True}):
 				answer = say(sock, request='net-rules', **change)
@@ -340,7 +303,7 @@ def test_upstream_proxies_that_are_refused(net, world, member, lab, make):
 	assert net.client('auditor', account='lab').put(at(own, '/networks/upstream-proxy'), url).status == 403
 	refused = lab.put(at(none, '/networks/upstream-proxy'), url)
 	assert refused.status == 400 and 'has no network' in refused.json['detail'], refused
-	with contextlib.closing(Taken(net)) as taken:
+	with contextlib.closing(serving.Taken(net)) as taken:
 		with taken.supervisor(box) as sock:
 			assert say(sock, request='net-proxy', proxy={'url': 'http://203.0.113.1:1'})['errno'] == 'EPERM'
 		for words in ({'url': 'http://203.0.113.1:1'}, {'url': None}, {'url': '--reset'}, {}):
@@ -485,7 +448,7 @@ def test_an_answer_allows_no_more_than_a_rule(net, world, member, make):
 		for client in (member, net.admin):
 			refused = client.post(at(box, '/asks'), {'ask': ask['ask'], 'allow': True, 'always': always})
 			assert refused.status == 403 and 'hosts, not addresses' in refused.json['detail'], refused
-	with contextlib.closing(Taken(net)) as taken, taken.supervisor(box) as sock:
+	with contextlib.closing(serving.Taken(net)) as taken, taken.supervisor(box) as sock:
 		tell(sock, request='answer', ask=ask['ask'], allow=True, always=True)
 		assert say(sock, request='decide', ask=ask['ask'], allow=True)['errno'] == 'EPERM'
 	assert asked(member, box) == [ask] and member.get(at(box, '/network-rules')).json['allow'] == []

@@ -164,6 +164,16 @@ def test_what_is_named_is_opened_beside_it(manager):
 	assert manager.end() == 0
 
 
+def test_a_socket_for_previews_is_known_by_its_name(manager):
+	with socket.create_server(('127.0.0.1', 0)) as previews:
+		manager.up('--socket', str(manager.folder / 'own.sock'), sockets=[manager.tcp, previews], names='web:previews')
+		box = manager.call('POST', '/v1/sandboxes', {})[1]['id']
+		status, made = manager.call('POST', '/v1/previews', {'sandbox': box, 'port': 3000, 'visibility': 'private'})
+		assert status == 201 and made['url'].endswith(f':{previews.getsockname()[1]}/'), made
+		assert manager.call('DELETE', f'/v1/sandboxes/{box}')[0] == 200
+		assert manager.end() == 0
+
+
 def test_sockets_of_others_are_left_alone(manager):
 	port = free_port()
 	manager.up('--listen', f'127.0.0.1:{port}', '--socket', str(manager.folder / 'own.sock'), other_pid='1')
