@@ -35,7 +35,7 @@
 #define FAST_S       5 /* a process that ends within this long of its start */
 #define FAST_MAX     5 /* so often in a row: it will not get better */
 #define MEND_MS      30000
-#define AGAIN_MS     2000 /* until one whose database was away is started again */
+#define AGAIN_MS     1000 /* until one whose database was away is started again */
 #define FAILURE      125
 
 struct launcher {

@@ -8,9 +8,10 @@ int api_health(struct call *call, struct err *err)
 	int r = store_check(call->server->store, err);
 
 	if (r < 0) {
+		complaint_warn(&call->server->away, "%s", err->msg);
 		call->status = 503;
 		call->code = "store_unavailable";
-		return r;
+		return err_set(err, r, "the database does not answer: see the server's log");
 	}
 	jsonw_object(&j);
 	jsonw_ktext(&j, "status", "ok");

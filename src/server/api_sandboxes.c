@@ -149,6 +149,27 @@ static int prepare_spec(struct call *call, struct err *err)
 	return 0;
 }
 
+/* One that was made, of the files of from (NULL: of none). */
+static int enter(struct call *call, const char *id, const char *from, struct err *err)
+{
+	int r = launcher_ask_audit(call, "sandbox.created", id, id, from, err);
+
+	call->status = 201;
+	return r < 0 ? r : answer_with(call, id, err);
+}
+
+/* Whoever asked for it is not told its id, so it must not stay. */
+static int undo(struct call *call, const char *id, int r)
+{
+	struct err none;
+
+	/* Where this fails, too, it is in the list as soon as the store is there again. */
+	(void)launcher_ask_verb(call,
+		&(struct launcher_verb){.verb = "rm", .sandbox = id, .stdout_fd = -1}, NULL, &none);
+	(void)launcher_ask_audit(call, "sandbox.removed", id, id, "it could not be entered", &none);
+	return r;
+}
+
 static int create(struct call *call, struct err *err)
 {
 	json_t *hidden = NULL;
@@ -160,13 +181,12 @@ static int create(struct call *call, struct err *err)
 	if (r == 0)
 		r = launcher_ask_create(call, call->body, hidden, id, err);
 	json_decref(hidden);
-	if (r == 0)
-		r = launcher_ask_audit(call, "sandbox.created", id, id, NULL, err);
 	if (r < 0)
 		return r;
-	call->status = 201;
-	r = answer_with(call, id, err);
-	return r < 0 ? r : network_use_keep(call, id, call->body, err);
+	r = enter(call, id, NULL, err);
+	if (r == 0)
+		r = network_use_keep(call, id, call->body, err);
+	return r < 0 ? undo(call, id, r) : 0;
 }
 
 /* While it is being made it counts, too. */
@@ -341,11 +361,10 @@ static int fork_one(struct call *call, struct err *err)
 	if (r < 0)
 		return r;
 	snprintf(made, sizeof(made), "%.*s", ID_LEN, output ? output : "");
-	r = launcher_ask_audit(call, "sandbox.created", made, made, id, err);
-	call->status = 201;
+	r = enter(call, made, id, err);
 	if (r == 0)
-		r = answer_with(call, made, err);
-	return r < 0 ? r : network_use_copy(call, id, made, err);
+		r = network_use_copy(call, id, made, err);
+	return r < 0 ? undo(call, made, r) : 0;
 }
 
 int api_sandboxes_fork(struct call *call, struct err *err)

@@ -17,6 +17,7 @@
 
 #define JSON_TYPE    "application/json"
 #define PROBLEM_TYPE "application/problem+json"
+#define RETRY_S      "2" /* a database that restarts takes about as long */
 
 /* Nothing that was said: neither parameters nor bodies, which may hold what is secret. */
 static void log_request(const struct call *call)
@@ -60,18 +61,28 @@ void call_free(struct call *call)
 	free(call);
 }
 
+/* Where the database is, and who may not reach it, is for whoever runs the server. */
+static const char *words_of(struct call *call, int r, const struct err *err)
+{
+	if (r != -ECONNREFUSED)
+		return err->msg;
+	complaint_warn(&call->server->away, "%s", err->msg);
+	return "the database cannot be reached just now: try again in a moment";
+}
+
 static void fill_problem(struct call *call, int r, const struct err *err)
 {
-	const char *code;
+	const char *code, *words = words_of(call, r, err);
 	unsigned status = http_status_of(r, &code);
 
 	str_reset(&call->out);
-	if (r == -EDQUOT)
-		http1_add_field(&call->fields, slice_of("Retry-After"), slice_of("1"));
 	call->status = call->status >= 400 ? call->status : status;
+	if (r == -EDQUOT || call->status == 503)
+		http1_add_field(&call->fields, slice_of("Retry-After"),
+			slice_of(r == -EDQUOT ? "1" : RETRY_S));
 	call->type = PROBLEM_TYPE;
 	http_status_problem(
-		&call->out, call->status, call->code ? call->code : code, err->msg, call->path);
+		&call->out, call->status, call->code ? call->code : code, words, call->path);
 }
 
 static void fill(struct call *call, int r, const struct err *err)

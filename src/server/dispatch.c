@@ -157,10 +157,19 @@ static int check_right(struct call *call, struct err *err)
 		role_name(call->caller.role));
 }
 
+/* Not the key's fault, and whoever has none is not told where the database is. */
+static int cannot_tell(struct call *call, int r, struct err *err)
+{
+	complaint_warn(&call->server->away, "keys cannot be checked: %s", err->msg);
+	return err_set(err, r, "keys cannot be checked just now: try again in a moment");
+}
+
 static int authenticate(struct call *call, struct err *err)
 {
 	int r = call->route->right == RIGHT_ANYONE ? 0 : auth_check(call, err);
 
+	if (r == -EIO || r == -EUCLEAN || http_status_is_passing(r))
+		return cannot_tell(call, r, err);
 	if (r == -EACCES) {
 		call->status = 401;
 		call->code = "unauthorized";

@@ -79,6 +79,12 @@ const char *http_status_reason(unsigned status)
 	return "Unknown";
 }
 
+bool http_status_is_passing(int r)
+{
+	return r == -EAGAIN || r == -EBUSY || r == -ETIMEDOUT || r == -ECONNRESET ||
+	       r == -ECONNREFUSED || r == -EROFS || r == -ENOSPC;
+}
+
 unsigned http_status_of(int r, const char **ret_code)
 {
 	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)

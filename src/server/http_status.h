@@ -9,6 +9,8 @@ const char *http_status_reason(unsigned status); /* "Not Found"; never NULL */
 
 /* The status and the stable code of a failure: of -ENOENT 404 and "not_found". What is nobody's fault but ours is 500
  * and "internal". */
+/* Whether the store said that it is not now: a negative errno of store.h. */
+bool http_status_is_passing(int r);
 unsigned http_status_of(int r, const char **ret_code);
 
 /* Adds {type, title, status, detail, code, instance}; detail is a sentence for people, instance (may be NULL) the path that

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "server/complaint.h"
+#include "server/http_status.h"
 #include "server/index_record.h"
 #include "server/lost_records.h"
 #include "server/workers.h"
@@ -296,19 +297,13 @@ static bool mark_waiting(struct look *look, bool is_waiting)
 	return is_first;
 }
 
-/* A store that is away comes back for all at once; what is wrong with one record stays so. */
-static bool is_of_store(int r)
-{
-	return r == -EAGAIN || r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT ||
-	       r == -EBUSY || r == -EROFS || r == -ENOSPC;
-}
-
 static void wait_to_look(struct look *look)
 {
 	struct indexer *indexer = look->indexer;
 
 	look->due_ms = clock_mono_ns() / CLOCK_NS_PER_MS + look->wait_ms;
-	if (!is_of_store(look->r) && look->wait_ms < AGAIN_MAX_MS)
+	/* A store that is away comes back for all at once; what is wrong with one record stays so. */
+	if (!http_status_is_passing(look->r) && look->wait_ms < AGAIN_MAX_MS)
 		look->wait_ms *= 2;
 	look->is_again = true;
 	look->next = indexer->later;

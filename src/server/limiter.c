@@ -95,12 +95,14 @@ int limiter_take(
 	int want = share > 0 ? (int)share : 1, got;
 	bool touch, has_one = take_local(limiter, caller->key, now_ms, &touch);
 
-	if (touch)
+	got = has_one ? 1
+	              : store_rate_take(
+				limiter->store, caller->key, now_ms / 1000, want, (int)most, err);
+	if (touch && got > 0)
 		(void)store_key_touch(limiter->store, caller->account, caller->key, now_ms,
 			NULL); /* for people's eyes only */
 	if (has_one)
 		return 0;
-	got = store_rate_take(limiter->store, caller->key, now_ms / 1000, want, (int)most, err);
 	if (got == 0)
 		return err_set(err, -EDQUOT,
 			"this key has had its %lld requests of this second: try again in the next "

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "server/http_status.h"
+#include "server/once_later.h"
 #include "server/route.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -53,7 +55,9 @@ static int decide(struct call *call, int r, struct err *err)
 	if (r == STORE_ONCE_DONE)
 		return 1;
 	if (r == STORE_ONCE_BUSY)
-		return err_set(err, -EBUSY, "the request with this " FIELD " is still at work");
+		return err_set(err, -EBUSY,
+			"the request with this " FIELD " is still at work, or its server was "
+			"killed meanwhile: look what became of it");
 	call->status = 422;
 	call->code = "idempotency_mismatch";
 	return err_set(err, -EINVAL, "this " FIELD " was used for another request");
@@ -86,8 +90,17 @@ int once_begin(struct call *call, struct err *err)
 		store_request_begin(call->server->store, &request, take_answer, call, err), err);
 }
 
+static bool may_end_later(
+	struct call *call, const struct store_request *request, bool is_drop, int r)
+{
+	struct once_later *later = call->server->once_later;
+
+	return later && http_status_is_passing(r) && once_later_add(later, request, is_drop);
+}
+
 void once_end(struct call *call)
 {
+	bool is_drop = call->status >= 500 || call->status == 429 || call->type;
 	struct store_request request;
 	struct err err;
 	int r;
@@ -97,11 +110,11 @@ void once_end(struct call *call)
 	request = request_of(call);
 	request.status = call->status;
 	request.answer = call->out.p ? call->out.p : "";
-	if (call->status >= 500 || call->status == 429 || call->type)
+	if (is_drop)
 		r = store_request_drop(call->server->store, &request, &err);
 	else
 		r = store_request_finish(call->server->store, &request, &err);
-	if (r < 0)
+	if (r < 0 && !may_end_later(call, &request, is_drop, r))
 		log_warn("the answer to a request with a key cannot be kept: %s", err.msg);
 	free(take(&call->once_name));
 }

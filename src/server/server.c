@@ -17,6 +17,7 @@
 #include "server/launcher_told.h"
 #include "server/limiter.h"
 #include "server/listener.h"
+#include "server/once_later.h"
 #include "server/origin.h"
 #include "server/previews.h"
 #include "server/prometheus.h"
@@ -175,6 +176,7 @@ static int start(struct parts *parts, const json_t *settings, int office, int fr
 		return r;
 	server->retention = retention_new(server);
 	server->audit_mender = audit_mender_new(server);
+	server->once_later = once_later_new(server);
 	open_listeners(parts, settings, from);
 	parts->on_end = evsignal_new(server->base, SIGTERM, on_end, parts);
 	event_add(parts->on_end, NULL);
@@ -193,6 +195,7 @@ static void stop(struct parts *parts)
 	launcher_told_free(parts->told);
 	retention_stop(server->retention);
 	audit_mender_stop(server->audit_mender);
+	once_later_stop(server->once_later);
 	guard_stop(server->guard);
 	file_hooks_stop(server->file_hooks);
 	workers_free(server->slow);
@@ -206,6 +209,7 @@ static void stop(struct parts *parts)
 	webhooks_free(server->webhooks);
 	retention_free(server->retention);
 	audit_mender_free(server->audit_mender);
+	once_later_free(server->once_later);
 	prometheus_free(server->prometheus);
 	limiter_free(server->limiter);
 	allowance_free(server->allowance);

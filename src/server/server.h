@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "server/complaint.h"
 #include "store/store.h"
 #include "util/err.h"
 #include "util/scoped.h"
@@ -23,6 +24,7 @@ struct webhooks;
 struct prometheus;
 struct retention;
 struct audit_mender;
+struct once_later;
 struct map;
 struct webhook_sender;
 struct origin;
@@ -46,14 +48,16 @@ struct server {
 	struct prometheus *prometheus;
 	struct retention *retention;
 	struct audit_mender *audit_mender;
+	struct once_later *once_later;
 	struct webhook_sender *sender;
 	struct origin *origin;
 	struct guard *guard;
 	struct previews *previews; /* NULL: this server shows none */
 	const char *state_dir;
-	const char *host;     /* whose records these are: the fingerprint of the host's key */
-	const json_t *config; /* of --config */
-	int office;           /* to the launcher: control/launcher_client.h */
+	const char *host;      /* whose records these are: the fingerprint of the host's key */
+	const json_t *config;  /* of --config */
+	int office;            /* to the launcher: control/launcher_client.h */
+	struct complaint away; /* the store, or its database */
 	bool logs_requests;
 };
 

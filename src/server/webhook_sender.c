@@ -62,7 +62,8 @@ static void put(struct webhook_sender *sender, const struct webhook_try *one, co
 		&err);
 
 	if (r < 0 && r != -ESTALE)
-		log_warn("delivery %s is sent again, since it was not noted down: %s", one->id,
+		complaint_warn(&sender->server->away,
+			"delivery %s is sent again, since it was not noted down: %s", one->id,
 			err.msg);
 }
 
@@ -188,7 +189,7 @@ static int claim(struct webhook_sender *sender)
 				.limit = AT_ONCE_ONE},
 			on_claimed, &claimed, &err);
 	if (n < 0)
-		log_warn("deliveries of webhooks wait: %s", err.msg);
+		complaint_warn(&sender->server->away, "deliveries of webhooks wait: %s", err.msg);
 	while ((one = claimed)) {
 		int r;
 

@@ -29,6 +29,7 @@ static int errno_of(const char *state)
 		{"25P03", -ECONNRESET}, /* idle in a transaction for too long */
 		{"28", -EACCES},        /* authorization */
 		{"42501", -EACCES},     /* privilege */
+		{"25006", -EROFS},      /* read only: a standby */
 		{"XX001", -EUCLEAN},    /* data corrupted */
 	};
 

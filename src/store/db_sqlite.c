@@ -15,7 +15,7 @@
 #include "util/mem.h"
 #include "util/scoped.h"
 
-#define BUSY_MS        5000
+#define BUSY_MS        2000
 #define READ_MS        10000
 #define STEPS_PER_LOOK 20000      /* instructions of its machine between two looks at the clock */
 #define APPLICATION_ID 0x434c4f43 /* "CLOC", in the file's head */
@@ -49,9 +49,10 @@ static int errno_of(int code)
 		return -ENOSPC;
 	case SQLITE_INTERRUPT:
 		return -ETIMEDOUT;
+	case SQLITE_READONLY:
+		return -EROFS;
 	case SQLITE_CANTOPEN:
 	case SQLITE_PERM:
-	case SQLITE_READONLY:
 		return -EACCES;
 	default:
 		return -EIO;

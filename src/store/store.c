@@ -9,25 +9,10 @@
 #include "util/mem.h"
 #include "util/utf8.h"
 
-#define READERS       8
-#define CHANGERS      4
-#define AGAIN_MS      10000 /* as long as a database that restarts is waited for */
-#define AGAIN_REST_MS 50
-
-bool store_may_retry(int r, int64_t deadline_ns)
-{
-	bool is_passing = r == -EAGAIN || r == -ECONNRESET || r == -ECONNREFUSED;
-
-	if (!is_passing || clock_mono_ns() > deadline_ns)
-		return false;
-	(void)usleep(AGAIN_REST_MS * 1000);
-	return true;
-}
-
-int64_t store_deadline(void)
-{
-	return clock_mono_ns() + AGAIN_MS * CLOCK_NS_PER_MS;
-}
+#define READERS    8
+#define CHANGERS   4
+#define START_MS   10000 /* as long as another program that starts at the same moment is waited for */
+#define PATIENT_MS 3000 /* a database that restarts, by those for whom somebody waits */
 
 static int parse_place(const char *place, struct store *store, struct err *err)
 {
@@ -49,7 +34,7 @@ static int parse_place(const char *place, struct store *store, struct err *err)
  * file into one with a WAL. */
 static int prepare_database(const struct store *store, struct err *err)
 {
-	int64_t deadline_ns = store_deadline();
+	int64_t deadline_ns = clock_mono_ns() + START_MS * CLOCK_NS_PER_MS;
 	struct db *db;
 	int r;
 
@@ -73,10 +58,12 @@ int store_open(const char *place, struct store **ret_store, struct err *err)
 	if (r < 0)
 		return r;
 	store->fresh = store_fresh_new();
-	store->readers = store_pool_new(store->driver, store->place, DB_READ, READERS);
+	store->reach = store_reach_new();
+	store->where = (struct store_where){store->driver, store->place, store->reach};
+	store->readers = store_pool_new(&store->where, DB_READ, READERS);
 	if (store->driver->is_shared)
-		store->changers = store_pool_new(store->driver, store->place, DB_WRITE, CHANGERS);
-	r = store_writer_new(store->driver, store->place, &store->writer, err);
+		store->changers = store_pool_new(&store->where, DB_WRITE, CHANGERS);
+	r = store_writer_new(&store->where, &store->writer, err);
 	if (r < 0)
 		return r;
 	*ret_store = take(&store);
@@ -92,6 +79,7 @@ void store_close(struct store *store)
 	store_pool_free(store->changers);
 	store_pool_free(store->readers);
 	store_fresh_free(store->fresh);
+	store_reach_free(store->reach);
 	free(store->place);
 	free(store);
 }
@@ -101,9 +89,10 @@ void store_free(struct store *store)
 	store_close(store);
 }
 
-static int on_pool(struct store_pool *pool, db_work_fn work, void *arg, struct err *err)
+static int on_pool(
+	struct store *store, struct store_pool *pool, db_work_fn work, void *arg, struct err *err)
 {
-	int64_t deadline_ns = store_deadline();
+	int64_t deadline_ns = store_reach_deadline(store->reach, PATIENT_MS);
 	bool is_final;
 	struct db *db;
 	int r;
@@ -117,24 +106,26 @@ static int on_pool(struct store_pool *pool, db_work_fn work, void *arg, struct e
 		is_final = db->is_commit_unsure || db->n_told > 0;
 		store_pool_give(pool, db);
 	} while (!is_final && store_may_retry(r, deadline_ns));
-	return r;
+	if (r >= 0)
+		store_reach_there(store->reach);
+	return store_reach_told(r, err);
 }
 
 int store_read(struct store *store, db_work_fn work, void *arg, struct err *err)
 {
-	return on_pool(store->readers, work, arg, err);
+	return on_pool(store, store->readers, work, arg, err);
 }
 
 int store_append(struct store *store, const struct store_rows *rows, struct err *err)
 {
-	return store_writer_add(store->writer, rows, err);
+	return store_reach_told(store_writer_add(store->writer, rows, err), err);
 }
 
 int store_change(struct store *store, db_work_fn work, void *arg, struct err *err)
 {
 	if (!store->changers)
-		return store_writer_do(store->writer, work, arg, err);
-	return on_pool(store->changers, work, arg, err);
+		return store_reach_told(store_writer_do(store->writer, work, arg, err), err);
+	return on_pool(store, store->changers, work, arg, err);
 }
 
 static int check_work(struct db *db, void *arg)

@@ -9,7 +9,8 @@
  *   -ENOENT     there is no such thing, or it is another account's
  *   -EEXIST     the name or id is taken
  *   -EAGAIN, -EBUSY, -ETIMEDOUT, -ECONNRESET, -ECONNREFUSED   not now; -ECONNRESET: it may or may not be done
- *   -ENOSPC, -EUCLEAN, -EIO, -EACCES                          somebody has to look
+ *   -EROFS                                                    it takes nothing, just now or for good
+ *   -ENOSPC, -EUCLEAN, -EIO                                   somebody has to look
  *
  * Texts given are borrowed for the call. What is found is told by a callback, row by row, on the caller's thread; its
  * texts live for that call, and it must not call the store. Nonzero from it ends the reading; a negative one is
@@ -33,7 +34,7 @@
 
 struct store;
 
-/* place: "sqlite:PATH", or "postgres://..." as libpq reads it. Makes and migrates what is not there; refuses a
+/* -EACCES: we may not open it. place: "sqlite:PATH", or "postgres://..." as libpq reads it. Makes and migrates what is not there; refuses a
  * database of a newer version (-EPROTONOSUPPORT), a damaged or foreign one (-EUCLEAN). */
 int store_open(const char *place, struct store **ret_store, struct err *err);
 void store_close(

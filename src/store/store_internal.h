@@ -14,10 +14,19 @@ struct store_pool;
 struct store_writer;
 struct store_fresh;
 struct store_listener;
+struct store_reach;
+
+struct store_where { /* borrowed for as long as there is a store */
+	const struct db_driver *driver;
+	const char *place;
+	struct store_reach *reach;
+};
 
 struct store {
 	const struct db_driver *driver;
 	char *place;
+	struct store_where where;
+	struct store_reach *reach;
 	struct store_pool *readers;
 	struct store_pool
 		*changers; /* where the driver is shared; else NULL, and the writer does it */
@@ -50,18 +59,28 @@ int store_change(struct store *store, db_work_fn work, void *arg, struct err *er
 
 /* Whether r will pass and there is time left; rests a little before it says yes. */
 bool store_may_retry(int r, int64_t deadline_ns);
-int64_t store_deadline(void);
+
+/* What all connections know of the server that they lead to. */
+struct store_reach *store_reach_new(void);
+void store_reach_free(struct store_reach *reach);
+/* Opens one; -ECONNREFUSED without a try where it has been away for long and somebody has just tried. */
+int store_reach_open(struct store_reach *reach, const struct store_where *where, enum db_use use,
+	struct db **ret_db, struct err *err);
+/* It answered. */
+void store_reach_there(struct store_reach *reach);
+/* Until when to try again what waits as long for a server that restarts. */
+int64_t store_reach_deadline(struct store_reach *reach, int patience_ms);
+/* r as callers of the store may see it: of no right to the database nobody who asks can do anything. */
+int store_reach_told(int r, struct err *err);
 
 /* The pool: connections that are made when needed, closed when broken. */
-struct store_pool *store_pool_new(
-	const struct db_driver *driver, const char *place, enum db_use use, int max);
+struct store_pool *store_pool_new(const struct store_where *where, enum db_use use, int max);
 void store_pool_free(struct store_pool *pool);
 int store_pool_take(struct store_pool *pool, struct db **ret_db, struct err *err);
 void store_pool_give(struct store_pool *pool, struct db *db);
 
 /* The writer: one thread, one connection, one commit for what waits. */
-int store_writer_new(const struct db_driver *driver, const char *place, struct store_writer **ret,
-	struct err *err);
+int store_writer_new(const struct store_where *where, struct store_writer **ret, struct err *err);
 void store_writer_free(struct store_writer *writer);
 int store_writer_do(struct store_writer *writer, db_work_fn work, void *arg, struct err *err);
 int store_writer_add(struct store_writer *writer, const struct store_rows *rows, struct err *err);

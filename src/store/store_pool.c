@@ -10,8 +10,7 @@
 #define WAIT_S 10
 
 struct store_pool {
-	const struct db_driver *driver;
-	char *place;
+	const struct store_where *where;
 	enum db_use use;
 	pthread_mutex_t lock;
 	pthread_cond_t is_given;
@@ -19,13 +18,11 @@ struct store_pool {
 	int n_idle, n_out, max;
 };
 
-struct store_pool *store_pool_new(
-	const struct db_driver *driver, const char *place, enum db_use use, int max)
+struct store_pool *store_pool_new(const struct store_where *where, enum db_use use, int max)
 {
 	struct store_pool *pool = new0(struct store_pool);
 
-	*pool = (struct store_pool){
-		.driver = driver, .place = mem_dup(place), .use = use, .max = max};
+	*pool = (struct store_pool){.where = where, .use = use, .max = max};
 	pool->idle = new0_n(struct db *, (size_t)max);
 	(void)pthread_mutex_init(&pool->lock, NULL);
 	(void)pthread_cond_init(&pool->is_given, NULL);
@@ -41,7 +38,6 @@ void store_pool_free(struct store_pool *pool)
 	(void)pthread_cond_destroy(&pool->is_given);
 	(void)pthread_mutex_destroy(&pool->lock);
 	free(pool->idle);
-	free(pool->place);
 	free(pool);
 }
 
@@ -85,7 +81,7 @@ int store_pool_take(struct store_pool *pool, struct db **ret_db, struct err *err
 		return err_set(err, -EBUSY,
 			"all %d connections to the database are busy: try again", pool->max);
 	if (!db) {
-		r = pool->driver->open(pool->place, pool->use, &db, err);
+		r = store_reach_open(pool->where->reach, pool->where, pool->use, &db, err);
 		if (r < 0) {
 			give_place(pool, NULL);
 			return r;

@@ -12,8 +12,11 @@
 #include "util/clock.h"
 #include "util/mem.h"
 
-#define BATCH_MAX 256
-#define ROWS_MAX  2000 /* of a batch: other replicas wait for its numbers, at most 5 s */
+#define PATIENT_MS      3000 /* as long as a database that restarts, or is locked, is waited for */
+#define ROWS_PATIENT_MS 10000
+
+#define BATCH_MAX       256
+#define ROWS_MAX        2000 /* of a batch: other replicas wait for its numbers, at most 5 s */
 
 struct job {
 	db_work_fn work;
@@ -27,8 +30,7 @@ struct job {
 };
 
 struct store_writer {
-	const struct db_driver *driver;
-	char *place;
+	const struct store_where *where;
 	struct db *db; /* the thread's; NULL: to be opened */
 	pthread_t thread;
 	bool has_thread;
@@ -44,7 +46,7 @@ static int need_db(struct store_writer *w, struct err *err)
 		db_close(w->db);
 		w->db = NULL;
 	}
-	return w->db ? 0 : w->driver->open(w->place, DB_WRITE, &w->db, err);
+	return w->db ? 0 : store_reach_open(w->where->reach, w->where, DB_WRITE, &w->db, err);
 }
 
 /* Jobs one behind the other that add to one table. */
@@ -200,14 +202,20 @@ static bool run_together(struct store_writer *w, struct job *first)
 	return db_commit(w->db) == 0;
 }
 
-/* Where the server cannot be reached, who has waited long enough is told so by the try of the one before: a connection
- * that nobody answers takes seconds to find out. */
+/* What keeps the next one from its turn, too. A lock of SQLite's is one on all of it. */
+static bool is_for_all(const struct store_writer *w, int r)
+{
+	return r == -ECONNREFUSED || (r == -EAGAIN && !w->where->driver->is_shared);
+}
+
+/* Where the server cannot be reached, or the file is locked, who has waited long enough is told so by the try of the one
+ * before: it takes seconds to find out. */
 static void run_one_by_one(struct store_writer *w, struct job *first)
 {
 	const struct job *before = NULL;
 
 	for (struct job *job = first; job; before = job, job = job->next) {
-		if (before && before->r == -ECONNREFUSED && clock_mono_ns() > job->deadline_ns) {
+		if (before && is_for_all(w, before->r) && clock_mono_ns() > job->deadline_ns) {
 			job->r = before->r;
 			if (job->err && before->err)
 				*job->err = *before->err;
@@ -280,14 +288,12 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-int store_writer_new(const struct db_driver *driver, const char *place, struct store_writer **ret,
-	struct err *err)
+int store_writer_new(const struct store_where *where, struct store_writer **ret, struct err *err)
 {
 	struct store_writer *w = new0(struct store_writer);
 	int r;
 
-	w->driver = driver;
-	w->place = mem_dup(place);
+	w->where = where;
 	w->last = &w->first;
 	(void)pthread_mutex_init(&w->lock, NULL);
 	(void)pthread_cond_init(&w->is_asked, NULL);
@@ -313,13 +319,14 @@ void store_writer_free(struct store_writer *w)
 		(void)pthread_join(w->thread, NULL);
 	(void)pthread_cond_destroy(&w->is_asked);
 	(void)pthread_mutex_destroy(&w->lock);
-	free(w->place);
 	free(w);
 }
 
+/* Rows that are added are the server's own, and can wait; for what is changed somebody waits. */
 static int wait_for(struct store_writer *w, struct job *job)
 {
-	job->deadline_ns = store_deadline();
+	job->deadline_ns =
+		store_reach_deadline(w->where->reach, job->rows ? ROWS_PATIENT_MS : PATIENT_MS);
 	(void)sem_init(&job->is_done, 0, 0);
 	(void)pthread_mutex_lock(&w->lock);
 	*w->last = job;

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any part of the control plane is killed in the middle of its work: what was answered has its row, once, and nothing is orphaned."""
+import contextlib
 import http.client
 import os
+import pathlib
+import shutil
 import signal
+import sqlite3
+import subprocess
+import tempfile
 import threading
 import time
 
 import pytest
 
+import harness
 from harness import wait_for
-from serving import Client
+from serving import Client, Server
 
 
 def at(box, rest=''):
@@ -23,8 +30,8 @@ class Load:
 		self.client = Client(server, server.admin.post('/v1/api-keys', {'rate_limit': 100000}).json['key'])
 		self.answered, self.seen, self.is_over = {box: [] for box in boxes}, {box: [] for box in boxes}, False
 		self.wrong = []
-		self.threads = [threading.Thread(target=self.guard, args=(self.run, box)) for box in boxes for _ in range(2)]
-		self.watchers = [threading.Thread(target=self.guard, args=(self.watch, box)) for box in boxes]
+		self.threads = [threading.Thread(target=self.guard, args=(self.run, box), daemon=True) for box in boxes for _ in range(2)]
+		self.watchers = [threading.Thread(target=self.guard, args=(self.watch, box), daemon=True) for box in boxes]
 		for thread in self.threads + self.watchers:
 			thread.start()
 
@@ -136,3 +143,97 @@ def test_postgres_is_killed_under_load(request, server, admin):
 	wait_for(lambda: admin.get('/health').status == 200, 'the store')
 	load.check(admin)
 	assert admin.delete(at(boxes[0])).status == 200
+
+
+def is_away(client, path='/v1/sandboxes', **how):
+	"""Whether the database is said to be away, and said well; what else may be answered is for the caller."""
+	reply = client.call('POST' if how else 'GET', path, limit_s=30, **how)
+	if reply.status != 503:
+		return None
+	assert reply.json['code'] in ('try_again', 'store_unavailable') and int(reply.headers['Retry-After']) > 0, reply
+	assert '/tmp' not in reply.json['detail'] and 'cloche@' not in reply.json['detail'], 'where it is, is for whoever runs it'
+	return reply
+
+
+def test_postgres_is_away_for_long(request, server, admin):
+	if server.database is None:
+		pytest.skip('one file, no server')
+	postgres, box = request.getfixturevalue('postgres'), admin.create()
+	key = {'headers': {'Idempotency-Key': 'away'}}
+	admin.post(at(box, '/exec'), {'command': 'sleep 1; echo ended', 'detach': True})
+	wait_for(lambda: any(event['kind'] == 'exec.start' for event in admin.get(at(box, '/trace/events')).json['items']), 'its start')
+	records = sorted(os.listdir(server.cloche.state / 'records'))
+	postgres.kill()
+	assert is_away(admin)
+	begin = time.monotonic()
+	assert all(is_away(admin, path) for path in ('/health', at(box), at(box, '/log'))) and is_away(admin, body={}) and is_away(admin, at(box, '/exec'), body={'command': 'echo once'}, **key)
+	assert time.monotonic() - begin < 3, 'who comes later is not kept waiting'
+	os.kill(server.serve_pid(), signal.SIGKILL) # nor is one that starts now given up
+	wait_for(lambda: server.process.poll() is None and server.said().count('cannot be reached') > 1, 'its word')
+	postgres.start()
+	wait_for(server.is_up, 'the server', 20)
+	assert sorted(os.listdir(server.cloche.state / 'records')) == records, 'nothing half-made'
+	rows = wait_for(lambda: admin.get(at(box, '/log')).json['items'], 'the row of what ended meanwhile')
+	assert [row['stdout'] for row in rows] == ['ended\n']
+	assert admin.post(at(box, '/exec'), {'command': 'echo once'}, **key).json['stdout'] == 'once\n'
+	assert admin.delete(at(box)).status == 200
+
+
+def test_a_database_that_is_read_only(server, admin):
+	if server.database is None:
+		pytest.skip('a matter of PostgreSQL: one that follows another')
+	box, name = admin.create(), server.database.split('?')[0].rsplit('/', 1)[-1]
+	cut = 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+	server.sql(f'ALTER DATABASE {name} SET default_transaction_read_only = on', cut)
+	refused = wait_for(lambda: (reply := admin.post('/v1/api-keys', {'role': 'auditor'})).status == 503 and reply, 'a refusal', 30)
+	assert refused.json['code'] == 'read_only' and refused.headers['Retry-After'], refused
+	assert admin.post('/v1/sandboxes', {}).status == 503 and os.listdir(server.cloche.state / 'sandboxes') == [box], 'what was made is undone'
+	subprocess.run(['psql', '-XAtq', server.database, '-c', 'SET default_transaction_read_only = off', '-c', f'ALTER DATABASE {name} RESET default_transaction_read_only', '-c', cut],
+		check=True, capture_output=True, timeout=30)
+	wait_for(lambda: admin.post('/v1/api-keys', {'role': 'auditor'}).status == 201, 'the next key', 20)
+	assert admin.exec(box, 'echo alive')['stdout'] == 'alive\n' and admin.delete(at(box)).status == 200
+
+
+@pytest.fixture
+def apart(run_dir):
+	"""A state of this test's own, in a folder that users other than root reach."""
+	folder = pathlib.Path(tempfile.mkdtemp(prefix='cloche-test-apart-'))
+	folder.chmod(0o755)
+	yield harness.Cloche(folder / 'state', run_dir, folder)
+	shutil.rmtree(folder)
+
+
+def test_a_full_disk(apart):
+	disk = apart.cwd / 'disk'
+	disk.mkdir()
+	subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=4m,mode=777', 'cloche-test', disk], check=True)
+	try:
+		server = Server(apart, '--socket', str(apart.cwd / 's'), database=f'sqlite:{disk}/db')
+		with open(disk / 'fill', 'wb', buffering=0) as file, contextlib.suppress(OSError):
+			while True:
+				file.write(bytes(4096))
+		full = wait_for(lambda: (reply := server.admin.post('/v1/api-keys', {'role': 'auditor'})).status == 507 and reply, 'its end', 30)
+		assert full.json['code'] == 'no_space', full
+		(disk / 'fill').unlink()
+		wait_for(lambda: server.admin.post('/v1/api-keys', {'role': 'auditor'}).status == 201, 'room')
+		names = [line['object'] for line in server.admin.get('/v1/audit?limit=1000').json['items'] if line['act'] == 'key.created']
+		assert {key['id'] for key in server.admin.get('/v1/api-keys').json['items']} - set(names) == {server.admin.get('/v1/api-keys').json['items'][0]['id']}
+		server.stop()
+	finally:
+		subprocess.run(['umount', '-l', disk], check=True)
+
+
+@pytest.mark.parametrize('place, says', [('sqlite:{}/garbage', 'is damaged or none: move it away, start again, and run `cloche reindex`'), ('sqlite:{}/theirs', 'is the database of another program'),
+	('sqlite:{}/none/db', 'No such file or directory'), ('sqlite:{}/shut/db', 'let the user without rights through the folders above'),
+	('postgres://cloche@/x?host={}', 'the database cannot be reached: ')])
+def test_a_start_says_what_is_wrong(apart, place, says):
+	(apart.cwd / 'garbage').write_bytes(b'no database' * 1000)
+	(apart.cwd / 'shut').mkdir(mode=0o700)
+	with contextlib.closing(sqlite3.connect(apart.cwd / 'theirs')) as theirs:
+		theirs.execute('CREATE TABLE x (y)')
+		theirs.execute('PRAGMA application_id = 5')
+	for file in ('garbage', 'theirs'):
+		(apart.cwd / file).chmod(0o666)
+	apart.cwd.chmod(0o777) # SQLite writes beside its file
+	refused = apart.call('serve', '--listen', '127.0.0.1:0', '--socket', apart.cwd / 's', '--database', place.format(apart.cwd))
+	assert refused.code == 125 and says in refused.err and len(refused.err.splitlines()) == 1, refused

@@ -223,6 +223,22 @@ void place_empty(void)
 	db_close(db);
 }
 
+void place_only_sqlite(const char *why)
+{
+	if (!place.is_postgres)
+		return;
+	print_message("skipped on PostgreSQL: %s\n", why);
+	skip();
+}
+
+void place_only_postgres(const char *why)
+{
+	if (place.is_postgres)
+		return;
+	print_message("skipped on SQLite: %s\n", why);
+	skip();
+}
+
 struct store *place_open(void)
 {
 	struct store *store = NULL;
@@ -306,7 +322,8 @@ int main(int argc, char **argv)
 	int n_failed;
 
 	place_begin(argc, argv);
-	n_failed = contract_run() + log_run() + hostile_run() + opening_run() + racing_run();
+	n_failed = contract_run() + log_run() + hostile_run() + opening_run() + racing_run() +
+	           plans_run();
 	place_end();
 	return n_failed ? 1 : 0;
 }

@@ -25,6 +25,11 @@
 	{ \
 		.now_ms = (now), .lease_ms = (lease), .but = (no), .limit = (n) \
 	}
+#define SAMPLES_OF(after, to) \
+	&(struct store_metric_query) \
+	{ \
+		.account = "a", .sandbox = "sb-a", .after_ms = (after), .to_ms = (to), .limit = 10 \
+	}
 #include "util/clock.h"
 #include "util/str.h"
 
@@ -57,6 +62,10 @@ extern struct place place;
 void place_begin(int argc, char **argv);
 void place_end(void);
 
+/* Skips the test on the other database, and says why. */
+void place_only_sqlite(const char *why);
+void place_only_postgres(const char *why);
+
 int place_start_server(void);
 void place_stop_server(int signal);
 
@@ -77,5 +86,6 @@ int log_run(void);
 int hostile_run(void);
 int opening_run(void);
 int racing_run(void);
+int plans_run(void); /* the last: it looks at what the others asked for */
 
 #endif

@@ -584,23 +584,9 @@ static void test_metrics(void **state)
 	place_people(store);
 	assert_int_equal(store_metric_add(store, m, 4, &err), 3);
 	assert_int_equal(store_metric_add(store, m, 1, &err), 0);
-	assert_int_equal(store_metric_page(store,
-				 &(struct store_metric_query){.account = "a",
-					 .sandbox = "sb-a",
-					 .after_ms = 10,
-					 .to_ms = 0,
-					 .limit = 10},
-				 on_metric, &out, &err),
-		2);
+	assert_int_equal(store_metric_page(store, SAMPLES_OF(10, 0), on_metric, &out, &err), 2);
 	assert_told(&out, "20 {2}\n30 {3}\n");
-	assert_int_equal(store_metric_page(store,
-				 &(struct store_metric_query){.account = "a",
-					 .sandbox = "sb-a",
-					 .after_ms = 0,
-					 .to_ms = 20,
-					 .limit = 10},
-				 on_metric, &out, &err),
-		2);
+	assert_int_equal(store_metric_page(store, SAMPLES_OF(0, 20), on_metric, &out, &err), 2);
 	assert_told(&out, "10 {1}\n20 {2}\n");
 }
 
@@ -638,14 +624,7 @@ static void test_expire(void **state)
 	assert_int_equal(store_expire(store, &e, &err), 0);
 	assert_int_equal(store_token_use(store, "t2", "sb-a", 5, on_key, &out, &err), 0);
 	str_done(&out);
-	assert_int_equal(store_metric_page(store,
-				 &(struct store_metric_query){.account = "a",
-					 .sandbox = "sb-a",
-					 .after_ms = 0,
-					 .to_ms = 0,
-					 .limit = 10},
-				 on_metric, &out, &err),
-		1);
+	assert_int_equal(store_metric_page(store, SAMPLES_OF(0, 0), on_metric, &out, &err), 1);
 	assert_told(&out, "20 {2}\n");
 }
 

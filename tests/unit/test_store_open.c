@@ -200,8 +200,7 @@ static void test_no_database(void **state)
 {
 	char garbage[8192];
 
-	if (place.is_postgres)
-		skip();
+	place_only_sqlite("its files are its server's");
 	memset(garbage, 'g', sizeof(garbage));
 	write_file(garbage, sizeof(garbage), 0);
 	assert_refused(-EUCLEAN,
@@ -216,8 +215,7 @@ static void test_no_database(void **state)
 
 static void test_foreign_database(void **state)
 {
-	if (place.is_postgres)
-		skip();
+	place_only_sqlite("a schema may have other tables");
 	script("PRAGMA application_id = 7; CREATE TABLE theirs (x)");
 	assert_refused(-EUCLEAN, "is the database of another program: name another file");
 }
@@ -247,8 +245,7 @@ static void test_locks_stay(void **state)
 	struct err err = {0};
 	struct db *db;
 
-	if (place.is_postgres)
-		skip();
+	place_only_sqlite("its files are its server's");
 	store = place_open();
 	assert_good(store_check(store, &err));
 	assert_true(is_locked(path));
@@ -265,8 +262,7 @@ static void test_encoding(void **state)
 	struct err err = {0};
 	char where[192];
 
-	if (!place.is_postgres)
-		skip();
+	place_only_postgres("its text is UTF-8 always");
 	script("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE "
 	       "template0");
 	(void)snprintf(where, sizeof(where), "postgres://cloche@/latin?host=%s", place.dir);
@@ -282,8 +278,7 @@ static void test_mode(void **state)
 	char path[192];
 	struct stat st;
 
-	if (place.is_postgres)
-		skip();
+	place_only_sqlite("its files are its server's");
 	store = place_open();
 	place_people(store);
 	for (size_t i = 0; i < 3; i++) {

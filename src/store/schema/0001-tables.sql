@@ -63,6 +63,7 @@ CREATE TABLE tombstone (
 	reason TEXT NOT NULL,
 	at_ms BIGINT NOT NULL
 );
+CREATE INDEX tombstone_at ON tombstone (at_ms);
 
 CREATE TABLE log (
 	n BIGINT NOT NULL,
