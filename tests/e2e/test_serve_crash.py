@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any part of the control plane is killed in the middle of its work: what was answered has its row, once, and nothing is orphaned."""
 import contextlib
+import hashlib
 import http.client
 import os
 import pathlib
@@ -15,7 +16,7 @@ import time
 import pytest
 
 import harness
-from harness import wait_for
+from harness import kill_and_wait, wait_for
 from serving import Client, Server
 
 
@@ -125,6 +126,46 @@ def test_a_supervisor_is_killed(server, admin):
 	assert admin.exec(other, 'true')['exit_code'] == 0
 	for made in (box, other):
 		assert admin.delete(at(made)).status == 200
+
+
+@pytest.mark.parametrize('supervisor', [False, True], ids=['plane', 'supervisor'])
+def test_all_of_it_is_killed_in_the_middle_of_a_command(server, admin, supervisor):
+	"""R89: where the sandbox's own part lives the command goes on, and its row is found by who comes next; else the row says that its end is not known."""
+	box, got = admin.create(), []
+
+	def ask():
+		return admin.post(at(box, '/exec'), {'command': f'echo finished > /workspace/f; echo out; sleep {30 if supervisor else 1}; exit 4'}, headers={'Idempotency-Key': box})
+
+	def ask_in_vain():
+		with pytest.raises((OSError, http.client.HTTPException)):
+			got.append(ask())
+
+	thread = threading.Thread(target=ask_in_vain)
+	thread.start()
+	wait_for(lambda: any(entry['path'] == '/workspace/f' for entry in admin.get(at(box, '/trace/files')).json['items']), 'the command at work')
+	others = [server.serve_pid(), *(server.cloche.processes(box, 'cloche-supervisor') if supervisor else [])]
+	server.process.kill()
+	for pid in others:
+		kill_and_wait(pid)
+	thread.join(timeout=20)
+	server.process.wait()
+	server.process.stdout.close()
+	server.log.close()
+	server.start()
+	[row] = wait_for(lambda: admin.get(at(box, '/log')).json['items'], 'its row')
+	assert not got and row['command'].startswith('echo finished')
+	if supervisor:
+		assert row['interrupted'] and row['exit_code'] is None and row['signal'] is None
+		wait_for(lambda: admin.get(at(box)).json['state'] == 'ended', 'its end to be known')
+		assert not server.cloche.processes(box)
+	else:
+		assert (row['exit_code'], row['stdout'], row['stdout_sha256']) == (4, 'out\n', hashlib.sha256(b'out\n').hexdigest()) and row['duration_ms'] >= 1000
+		assert admin.exec(box, 'cat /workspace/f')['stdout'] == 'finished\n'
+	files = {entry['path']: entry for entry in admin.get(at(box, f'/trace/files?exec={row["exec"]}')).json['items']}
+	assert files['/workspace/f']['written']
+	again = ask() # whoever asks again by the same key has nothing done twice
+	assert (again.status, again.json['code']) == (409, 'busy'), again
+	assert admin.delete(at(box)).status == 200
 
 
 def test_postgres_is_killed_under_load(request, server, admin):

@@ -113,24 +113,24 @@ def test_no_text_with_a_nul(server, admin, box):
 	assert n > 20 and rows(admin, box) == before
 
 
-@pytest.mark.parametrize('text', HOSTILE)
-def test_a_text_is_a_text(admin, box, text):
+def test_a_text_is_a_text(admin, box):
 	"""One row for one exec, which is found by its text and by nothing else, whatever that would mean to a database."""
-	before = rows(admin, box)
-	done = admin.post(at(box, '/exec'), {'argv': ['printf', '%s', text], 'env': {'T': text}, 'cwd': '/tmp'})
-	assert done.status == 200 and done.json['argv'] == ['printf', '%s', text] and done.json['stdout'] == text, done
-	assert rows(admin, box) == before + [done.json]
-	found = list(admin.pages(at(box, '/log?q=' + urllib.parse.quote(text, safe='')), 1000))
-	# Text is found as it stands in the words of the command, in whichever case.
-	assert [row['id'] for row in found] == [row['id'] for row in before + [done.json] if text.lower() in ' '.join(row['argv']).lower()], text
-	assert found[-1] == done.json
+	said = rows(admin, box)
+	for text in HOSTILE:
+		done = admin.post(at(box, '/exec'), {'argv': ['printf', '%s', text], 'env': {'T': text}, 'cwd': '/tmp'})
+		assert done.status == 200 and done.json['argv'] == ['printf', '%s', text] and done.json['stdout'] == text, done
+		said.append(done.json)
+	assert rows(admin, box) == said
+	for text in HOSTILE: # it is found as it stands in the words of the command, in whichever case
+		found = admin.get(at(box, '/log?limit=1000&q=' + urllib.parse.quote(text, safe=''))).json['items']
+		assert [row['id'] for row in found] == [row['id'] for row in said if text.lower() in ' '.join(row['argv']).lower()] != [], text
 
 
 @pytest.mark.parametrize('name', ['from', 'to', 'order', 'limit', 'cursor', 'operation', 'offset', 'exec', 'noise', 'state'])
 def test_no_parameter_is_code(admin, box, name):
 	"""Refused, or of no effect: the answer never holds what was not asked for."""
 	for path in (at(box, '/log'), '/v1/log', '/v1/sandboxes', at(box, '/lifecycle'), at(box, '/metrics'), '/v1/audit', at(box, '/trace/files'), at(box, '/trace/events')):
-		for text in HOSTILE:
+		for text in HOSTILE[:7]:
 			got = admin.get(f'{path}?{name}={urllib.parse.quote(text, safe="")}')
 			empty_exec = name == 'exec' and '/trace/' in path
 			assert (got.status == 200 and got.json['items'] == []) if empty_exec else (got.status, got.json['code']) == (400, 'invalid'), (path, text, got)
@@ -151,7 +151,7 @@ def test_labels_come_back_unchanged(admin, box):
 		assert admin.get(f'/v1/sandboxes?label={urllib.parse.quote(f"{n}{text}=", safe="")}x{urllib.parse.quote(text, safe="")}').json['items'] == [], text
 
 
-@pytest.mark.parametrize('command, is_cut', [('x' * ((1 << 20) - 30), True), ('\x7f' * 300_000, True), ('漢' * 340_000, False), ('"' * 524_000, True), ('\\' * 510_000, False)], ids='xdhqb')
+@pytest.mark.parametrize('command, is_cut', [('x' * ((1 << 20) - 30), True), ('\x7f' * 300_000, True), ('漢' * 340_000, False)], ids='xdh')
 def test_the_longest_commands_are_rows_too(admin, box, command, is_cut):
 	"""Longer than a program takes: it does not run, and its row says so. One that is longer than a row is cut, and what comes behind is there, too."""
 	body = json.dumps({'command': command}, ensure_ascii=False).encode()

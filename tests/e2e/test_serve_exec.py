@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands over HTTP: input for one that runs, and what a caller who leaves or is killed costs."""
 import base64
+import contextlib
 import hashlib
+import http.client
+import json
 import os
+import random
 import signal
+import socket
 import threading
 
 import pytest
@@ -169,6 +174,50 @@ def test_a_client_that_leaves_does_not_end_the_input(admin, box):
 	taken(feed(admin, box, exec_id, data='still ', eof=False))
 	taken(feed(admin, box, exec_id, data='here', eof=True))
 	assert row(admin, box, exec_id)['stdout'] == 'still here'
+
+
+LEAVING = {'wait': {}, 'stream': {'Accept': 'text/event-stream'}}
+
+
+@pytest.mark.parametrize('head', LEAVING.values(), ids=LEAVING)
+def test_a_caller_who_goes_away_costs_no_row(admin, box, head):
+	"""R89: in the middle of it, with output that nobody takes."""
+	seen = [item['exec'] for item in admin.pages(at(box, '/log'), 1000)]
+	body = {'command': 'head -c 3000000 /dev/zero; sleep 0.5; echo finished > /workspace/left; exit 4'}
+	connection = http.client.HTTPConnection('127.0.0.1', admin.server.port)
+	connection.request('POST', at(box, '/exec'), json.dumps(body), {'Authorization': f'Bearer {admin.key}', **head})
+	wait_for(lambda: {event['exec'] for event in admin.pages(at(box, '/trace/events'), 1000) if event['kind'] == 'exec.start'} - set(seen), 'the command')
+	connection.sock.shutdown(socket.SHUT_RDWR)
+	connection.close()
+	[done] = wait_for(lambda: [item for item in admin.pages(at(box, '/log'), 1000) if item['exec'] not in seen], 'its row')
+	assert (done['exit_code'], done['stdout_bytes'], done['stdout_sha256']) == (4, 3000000, hashlib.sha256(bytes(3000000)).hexdigest())
+	assert done['duration_ms'] >= 500 and admin.exec(box, 'cat /workspace/left; rm /workspace/left')['stdout'] == 'finished\n'
+
+
+def test_a_crowd_that_goes_away(server, admin):
+	"""Each at another moment, in every way of asking: what began has one row, what did not has none, and nobody is the worse for it."""
+	box, rng, pid = admin.create(), random.Random(89), server.serve_pid()
+	for _ in range(60):
+		body = {'command': rng.choice(('echo x', 'head -c 300000 /dev/zero', 'sleep 0.05', 'cat')), 'timeout_ms': 2000,
+			**{key: True for key in ('stdin_open', 'kill_on_disconnect', 'detach', 'trace') if rng.random() < 0.3}, **({'stdin': 'y' * 200000} if rng.random() < 0.3 else {})}
+		text = json.dumps(body)
+		accept = 'Accept: text/event-stream\r\n' if rng.random() < 0.5 else ''
+		with socket.create_connection(('127.0.0.1', server.port), 5) as sock:
+			sock.sendall(f'POST {at(box, "/exec")} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {admin.key}\r\n{accept}Content-Length: {len(text)}\r\n\r\n{text}'.encode())
+			if rng.random() < 0.5:
+				sock.settimeout(rng.random() / 50)
+				with contextlib.suppress(TimeoutError):
+					sock.recv(1000)
+
+	def ended():
+		begun = [event['exec'] for event in admin.pages(at(box, '/trace/events'), 1000) if event['kind'] == 'exec.start']
+		rows = [item['exec'] for item in admin.pages(at(box, '/log'), 1000)]
+		return len(begun) == len(rows) > 10 and sorted(rows) == sorted(begun)
+
+	wait_for(ended, 'a row of each')
+	assert server.serve_pid() == pid and admin.exec(box, 'echo alive')['stdout'] == 'alive\n'
+	wait_for(lambda: b'\ncloche_execs_running 0\n' in admin.get('/metrics').body, 'nothing to be under way')
+	assert admin.delete(at(box)).status == 200
 
 
 def test_the_process_that_holds_the_input_is_killed(server, admin, box):
