@@ -239,6 +239,13 @@ static bool is_running(struct preview_conn *conn, const char *state)
 	return false;
 }
 
+/* What is looked up for it, and so what tells of its right from then on: also of what is public now, where the pass counts for
+ * nothing. */
+static const char *key_of(const struct preview_conn *conn)
+{
+	return conn->has_pass ? conn->pass.key : "";
+}
+
 static void judge(struct preview_conn *conn, const struct preview_sight *sight)
 {
 	if (!sight->is_there) {
@@ -248,8 +255,7 @@ static void judge(struct preview_conn *conn, const struct preview_sight *sight)
 	if (!is_let_in(conn, sight) || !is_running(conn, sight->state))
 		return;
 	conn->preview = sight->preview;
-	/* As it is known by (see look_done): that is how it is found again to be cut off. */
-	snprintf(conn->key, sizeof(conn->key), "%s", sight->key_stands ? conn->pass.key : "");
+	snprintf(conn->key, sizeof(conn->key), "%s", key_of(conn));
 	if (conn->inside && !conn->is_ended && strcmp(conn->inside_id, conn->id) == 0)
 		preview_pipe_begin(conn);
 	else
@@ -269,8 +275,7 @@ static void look_done(struct work *work)
 	struct preview_conn *conn = finish(job);
 
 	if (job->r == 0)
-		previews_learn(
-			job->all, job->id, job->sight.key_stands ? job->key : "", &job->sight);
+		previews_learn(job->all, job->id, job->key, &job->sight);
 	if (conn && job->r == 0)
 		judge(conn, &job->sight);
 	else if (conn)
@@ -282,7 +287,7 @@ static void look_done(struct work *work)
 
 static void look(struct preview_conn *conn)
 {
-	const char *key = conn->has_pass ? conn->pass.key : "";
+	const char *key = key_of(conn);
 	const struct preview_sight *sight = previews_known(conn->all, conn->id, key);
 
 	if (sight)

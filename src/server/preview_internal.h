@@ -75,7 +75,7 @@ struct preview_conn {
 
 	/* what it may see, as it was judged last */
 	struct preview preview;
-	char key[ID_SIZE]; /* "" where it needs none */
+	char key[ID_SIZE]; /* of its pass; "": it has none, and what it sees is public */
 
 	/* the one inside, and its answer */
 	char inside_id[ID_SIZE];

@@ -67,7 +67,7 @@ static void arm(struct previews *previews)
 		evtimer_add(previews->timer, &in);
 }
 
-/* What is not there is not kept: names that somebody makes up would fill it. */
+/* What is not there is not kept: names that somebody makes up would fill it. Keys are out of passes, which nobody makes up. */
 void previews_learn(struct previews *previews, const char *id, const char *key,
 	const struct preview_sight *sight)
 {
@@ -75,7 +75,7 @@ void previews_learn(struct previews *previews, const char *id, const char *key,
 	struct preview_known *known;
 	void **slot;
 
-	if (!sight->is_there || (*key && !sight->key_stands))
+	if (!sight->is_there || (*key && !sight->key_stands && !sight->preview.is_public))
 		return;
 	slot = map_slot(previews->known, name_of(id, key, text));
 	known = *slot ? *slot : (*slot = new0(struct preview_known));

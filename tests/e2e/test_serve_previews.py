@@ -406,19 +406,24 @@ def test_shown_to_others_is_cut_off(server, box, seen):
 	assert page.status() == 403 and let_in(server.admin, page).status() == 200 # the cookie of before is none
 
 
-@pytest.mark.parametrize('stands', [True, False])
-def test_a_public_one_is_cut_off_from_who_has_a_cookie_too(server, box, stands):
+@pytest.mark.parametrize('revoked', ['never', 'before', 'while another looks'])
+def test_a_public_one_is_cut_off_from_who_has_a_cookie_too(server, box, revoked):
 	"""The cookie is of when it was private, its key stands or not."""
 	guest = server.client('member')
-	page = let_in(guest, Page(make(server.admin, box)))
+	page, hidden = (let_in(guest, Page(make(server.admin, box))) for _ in range(2))
 	assert server.admin.put(f'/v1/previews/{page.id}/visibility', {'visibility': 'public'}).status == 200
-	if not stands:
-		[key] = [one['id'] for one in server.admin.pages('/v1/api-keys', 1000) if guest.key.startswith(one['prefix'])]
-		assert server.admin.delete('/v1/api-keys/' + key).status == 204
-	with contextlib.closing(WebSocket(page)) as ws:
-		assert ws.status == 101
-		assert server.admin.put(f'/v1/previews/{page.id}/visibility', {'visibility': 'private'}).status == 200
-		assert ws.ended()
+	with contextlib.ExitStack() as looking:
+		seen = looking.enter_context(contextlib.closing(WebSocket(hidden)))
+		if revoked == 'while another looks':
+			assert looking.enter_context(contextlib.closing(WebSocket(page))).status == 101
+		if revoked != 'never':
+			[key] = [one['id'] for one in server.admin.pages('/v1/api-keys', 1000) if guest.key.startswith(one['prefix'])]
+			assert server.admin.delete('/v1/api-keys/' + key).status == 204
+			assert seen.ended() # so the server has looked, at both at once
+		with contextlib.closing(WebSocket(page)) as ws:
+			assert ws.status == 101
+			assert server.admin.put(f'/v1/previews/{page.id}/visibility', {'visibility': 'private'}).status == 200
+			assert ws.ended()
 
 
 def test_the_key_of_the_link_was_revoked(server, box):
