@@ -152,14 +152,14 @@ static char *key_of(const struct file_feed_ask *ask)
 	return str_take(&key);
 }
 
-/* The oldest that is kept for nobody, of an account or (NULL) of any. */
-static bool make_room(struct file_feed_hub *hub, const char *account)
+/* The oldest that is kept for nobody, of an account or (NULL) of any. Clients' and webhooks' are counted apart. */
+static bool make_room(struct file_feed_hub *hub, bool is_hook, const char *account)
 {
 	struct file_feed *oldest = NULL;
 
 	for (struct file_feed *feed = hub->first; feed; feed = feed->next)
-		if (feed->n_listeners == 0 &&
-			(!account || (!feed->is_hook && strcmp(feed->account, account) == 0)))
+		if (feed->n_listeners == 0 && feed->is_hook == is_hook &&
+			(!account || strcmp(feed->account, account) == 0))
 			oldest = feed;
 	if (oldest)
 		feed_free(oldest);
@@ -180,10 +180,11 @@ static int check_room(struct file_feed_hub *hub, const struct file_feed_ask *ask
 {
 	size_t max = ask->is_hook ? HOOKS_OF_ONE : FEEDS_OF_ONE;
 
-	if (count(hub, ask->is_hook, ask->account) >= max && !make_room(hub, ask->account))
+	if (count(hub, ask->is_hook, ask->account) >= max &&
+		!make_room(hub, ask->is_hook, ask->account))
 		return err_set(err, -EDQUOT,
 			"an account watches at most %zu paths at once: end another stream", max);
-	if (count(hub, ask->is_hook, NULL) >= FEEDS_MAX && !make_room(hub, NULL))
+	if (count(hub, ask->is_hook, NULL) >= FEEDS_MAX && !make_room(hub, ask->is_hook, NULL))
 		return err_set(err, -EAGAIN,
 			"the server watches as many paths as it may: try again later");
 	return 0;

@@ -114,11 +114,11 @@ static void begin_body(struct http_conn *conn)
 {
 	struct exchange *exchange = conn->exchange;
 
+	conn->state = HTTP_BODY; /* so whoever asked for it hears that it does not come */
 	if (exchange->head.has_length && !take_room(exchange, exchange->head.length)) {
 		http_read_refuse(conn, &is_too_much);
 		return;
 	}
-	conn->state = HTTP_BODY;
 	exchange->body_begun_ns = clock_mono_ns();
 	http_conn_set_deadline(conn, BODY_S);
 	if (exchange->head.expects_continue && exchange->head.framing != HTTP1_NO_BODY)

@@ -65,12 +65,16 @@ static void drive_later(evutil_socket_t fd, short what, void *ctx)
 	drive_answer(ctx);
 }
 
+static unsigned drive_n_missed; /* bodies that did not come */
+
 static void drive_on_body(void *arg, bool is_there)
 {
-	if (is_there)
+	if (is_there) {
 		drive_answer(arg);
-	else
-		exchange_end(arg, false);
+		return;
+	}
+	drive_n_missed++;
+	exchange_end(arg, false);
 }
 
 /* "/ask/no" is answered without its body. */

@@ -244,7 +244,9 @@ static void test_room_for_bodies(void **state)
 	check_room(one, 5, "200 POST /a abcde|");
 	check_room(one, 4, "503 overloaded|");
 	check_room(asked, 5, "200 POST /ask abcde|");
+	drive_n_missed = 0;
 	check_room(asked, 4, "503 overloaded|");
+	assert_int_equal(drive_n_missed, 1); /* else nobody would end it */
 	check_room(chunks, 5, "200 POST /a abcde|");
 	check_room(chunks, 4, "503 overloaded|");
 	check_room("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 0, "200 GET /a |");
