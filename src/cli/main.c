@@ -7,7 +7,8 @@
 static int run(const struct cli *cli, const struct verb *verb, void *options, char **args,
 	size_t n_args, struct err *err)
 {
-	if (cli->server || verb->is_of_server)
+	/* A completion script is made of the tables, whoever is asked for ids then. */
+	if ((cli->server && verb != &verb_completion) || verb->is_of_server)
 		return elsewhere_become(cli, err);
 	return verb->run(cli, options, args, n_args, err);
 }

@@ -64,10 +64,21 @@ static void add_names(struct str *out, const struct server_act *acts)
 		str_printf(out, "%s%s%s", i ? ", " : "", acts[i].name, acts[i].args);
 }
 
+static bool has_any(const struct server_options *o)
+{
+	const char *const texts[] = {
+		o->name, o->role, o->account, o->sandbox, o->file, o->since, o->until};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i])
+			return true;
+	return o->rate_limit || o->max_sandboxes || o->max_execs || o->limit || o->hosts.n ||
+	       o->events.n || o->plain || o->follow;
+}
+
 int server_act_check(const struct server_act *acts, const struct server_options *o, char **args,
 	size_t n_args, struct err *err)
 {
-	static const struct server_options none;
 	scoped_str struct str names = {0};
 	size_t n;
 	const struct server_act *act = server_act_find(acts, args, n_args, &n);
@@ -77,7 +88,7 @@ int server_act_check(const struct server_act *acts, const struct server_options 
 		return err_set(err, -EINVAL, "'%s': want one of %s", args[0], names.p);
 	if (n_args - n < act->min || n_args - n > act->max)
 		return err_set(err, -EINVAL, "want %s%s", act->name, act->args);
-	if (!act->takes_options && memcmp(o, &none, sizeof(none)) != 0)
+	if (!act->takes_options && has_any(o))
 		return err_set(err, -EINVAL, "'%s' takes none of these options", act->name);
 	return 0;
 }

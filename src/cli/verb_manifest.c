@@ -51,21 +51,19 @@ static int open_host(const char *path, struct err *err)
 }
 
 /* What the control plane says of one: it knows where commands start. */
-static int read_elsewhere(
-	struct job *job, struct str *root, bool all, struct tree *ret_tree, struct err *err)
+static int read_elsewhere(struct job *job, const char *path, bool all, struct tree *ret_tree,
+	struct str *ret_root, struct err *err)
 {
-	bool is_start = strcmp(root->p, ".") == 0;
+	bool is_start = strcmp(path, ".") == 0;
 	scoped_mem char *found = NULL;
 	int r;
 
-	if (!is_start && root->p[0] != '/')
-		return err_set(err, -EINVAL, "'%s': want an absolute path, with a server", root->p);
+	if (!is_start && path[0] != '/')
+		return err_set(err, -EINVAL, "'%s': want an absolute path, with a server", path);
 	r = job->cli->elsewhere->tree(
-		job->cli, job->sandbox.id, is_start ? NULL : root->p, all, ret_tree, &found, err);
-	if (r == 0) {
-		str_reset(root);
-		str_puts(root, found);
-	}
+		job->cli, job->sandbox.id, is_start ? NULL : path, all, ret_tree, &found, err);
+	if (r == 0 && found)
+		str_puts(ret_root, found);
 	return r;
 }
 
@@ -216,10 +214,8 @@ static int name_root(const struct job *job, const char *path, struct str *ret_ro
 {
 	scoped_mem char *real = NULL;
 
-	if (job->cli->elsewhere) {
-		str_puts(ret_root, path);
+	if (job->cli->elsewhere)
 		return 0;
-	}
 	if (job->sandbox.fd >= 0 && path[0] != '/') {
 		path_resolve(str_slice(&job->sandbox.cwd), slice_of(path), ret_root);
 		return 0;
@@ -254,7 +250,7 @@ static int take_root(struct job *job, const char *path, struct err *err)
 		r = err_set(err, -ENOENT, "'%s' holds no manifest of %s", job->o->check, at);
 	all = is_all(job, earlier);
 	if (r == 0)
-		r = job->cli->elsewhere ? read_elsewhere(job, &root, all, &tree, err)
+		r = job->cli->elsewhere ? read_elsewhere(job, path, all, &tree, &root, err)
 		                        : read_root(job, at, all, &tree, err);
 	at = root.p ? root.p : path;
 	if (r == 0 && earlier)
@@ -274,7 +270,8 @@ static int take_roots(struct job *job, char **roots, size_t n, struct err *err)
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = take_root(job, roots[i], err);
 	for (size_t i = 0; r == 0 && i < n_listed; i++)
-		r = take_root(job, job->check.items[i].root, err);
+		if (job->check.items[i].root)
+			r = take_root(job, job->check.items[i].root, err);
 	if (n + n_listed == 0)
 		r = take_root(job, ".", err);
 	return r;

@@ -16,7 +16,8 @@
 #include "util/mem.h"
 
 #define PATIENCE_MS 120000 /* how long a server may be away */
-#define PAUSE_MS    500    /* between two tries */
+#define FIRST_MS    50     /* until the first try */
+#define PAUSE_MS    500    /* between two others */
 #define TURN_MS     60000
 #define SIGNALS_MAX 3 /* whoever asks that often wants to be gone */
 
@@ -165,7 +166,7 @@ static void try_again(struct follow *f, int r)
 		f->lost_ms = now;
 		log_info("%s: the command goes on, and its end is waited for", f->err.msg);
 	}
-	f->again_ms = now + PAUSE_MS;
+	f->again_ms = now + (f->lost_ms == now ? FIRST_MS : PAUSE_MS);
 	if (now - f->lost_ms > PATIENCE_MS)
 		fail(f, r);
 }
@@ -199,10 +200,11 @@ static void end_row(struct follow *f)
 	scoped(transfer) struct transfer *row = take(&f->row);
 	int r = request_check(f->link, row, &f->err);
 
-	if (r == 0)
+	if (r == -ENOENT) { /* its row comes with its end */
+		f->again_ms = now_ms() + PAUSE_MS;
+		f->lost_ms = 0;
+	} else if (r == 0)
 		take_row(f, str_slice(&row->body));
-	else if (r == -ENOENT) /* its row comes with its end */
-		f->again_ms = now_ms() + PAUSE_MS, f->lost_ms = 0;
 	else if (r == -ECONNREFUSED || r == -ECONNRESET || r == -EAGAIN)
 		try_again(f, r);
 	else

@@ -17,6 +17,9 @@ int remote_exec_check(const struct verb *verb, const struct exec_options *o)
 		return remote_verbs_refuse(verb, "-t not with a server",
 			"commands have no terminal over HTTP; on its host, `cloche exec -t` gives "
 			"one");
+	if (o->exec->detach && o->exec->has_stdin)
+		return remote_verbs_refuse(verb, "-i with --detach not with a server",
+			"nobody would be there to pass stdin on");
 	if (o->exec->source && strcmp(o->exec->source, "agent") != 0)
 		return remote_verbs_refuse(verb, "--source not with a server",
 			"what comes over HTTP is an agent's; leave it out");
@@ -100,10 +103,10 @@ static int detach(const struct cli *cli, const char *sandbox, const json_t *body
 		&started, err);
 
 	id = json_string_value(json_object_get(started, "exec"));
-	if (r == 0 && !(id && id_is_valid("ex", id)))
-		r = err_set(err, -EIO, "the answer names no exec: is it a control plane?");
-	if (r == 0)
+	if (r == 0 && id && id_is_valid("ex", id))
 		memcpy(outcome->exec_id, id, ID_SIZE);
+	else if (r == 0)
+		r = err_set(err, -EIO, "the answer names no exec: is it a control plane?");
 	json_decref(started);
 	return r;
 }

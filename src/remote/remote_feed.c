@@ -19,7 +19,8 @@
 #include "util/mem.h"
 
 #define PATIENCE_MS 120000 /* how long a server may be away */
-#define PAUSE_MS    500    /* between two tries */
+#define FIRST_MS    50     /* until the first try */
+#define PAUSE_MS    500    /* between two others */
 #define BUFFER      (256u << 10)
 
 struct remote_feed {
@@ -119,7 +120,7 @@ static void settle(struct remote_feed *f)
 	}
 	if (!may_pass(r) || now - f->lost_ms > PATIENCE_MS || !f->last[0])
 		f->failure = r;
-	f->again_ms = now + PAUSE_MS;
+	f->again_ms = now + (f->lost_ms == now ? FIRST_MS : PAUSE_MS);
 }
 
 /* ---- all that there is ---- */

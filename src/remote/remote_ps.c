@@ -74,7 +74,7 @@ static void add_all(struct ps_list *list, const json_t *all)
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = json_array_get(all, i);
 	if (n)
-		qsort(sorted, n, sizeof(*sorted), newest_first);
+		qsort(sorted, n, sizeof(json_t *), newest_first);
 	for (size_t i = 0; i < n; i++) {
 		scoped_mem char *json = json_dumps(sorted[i], JSON_COMPACT);
 

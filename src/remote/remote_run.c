@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run: a sandbox of the server's, a command in it, its summary. Folders of this host are not there. */
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli/caller_file.h"
@@ -113,11 +114,34 @@ static int run_in(const struct cli *cli, struct run_options *o, const char *id, 
 	return r < 0 ? r : ended;
 }
 
+static int run(const struct cli *cli, struct run_options *o, struct err *err)
+{
+	char id[ID_SIZE];
+	int r = remote_create_sandbox(cli, &verb_run, &o->create, id, err), status = 0;
+
+	if (r != 0)
+		return r;
+	r = run_in(cli, o, id, &status, err);
+	return r < 0 ? r : conclude(cli, o, id, status, err);
+}
+
+/* Ctrl-C waits until the command is there that it kills: then nothing of the run is left behind. */
+static void hold_signals(sigset_t *ret_before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, ret_before);
+}
+
 int remote_run(const struct cli *cli, void *options, char **args, size_t n_args, struct err *err)
 {
 	struct run_options *o = options;
-	int r = refuse(o, n_args), status = 0;
-	char id[ID_SIZE];
+	int r = refuse(o, n_args);
+	sigset_t before;
 
 	if (r != 0)
 		return r;
@@ -125,9 +149,8 @@ int remote_run(const struct cli *cli, void *options, char **args, size_t n_args,
 	add_command(o, args, n_args);
 	if (!cli->quiet && !o->create.spec->n_mounts)
 		log_warn("the sandbox is on the server, and the current folder is not in it");
-	r = remote_create_sandbox(cli, &verb_run, &o->create, id, err);
-	if (r != 0)
-		return r;
-	r = run_in(cli, o, id, &status, err);
-	return r < 0 ? r : conclude(cli, o, id, status, err);
+	hold_signals(&before);
+	r = run(cli, o, err);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "util/id.h"
 #include "util/mem.h"
@@ -83,15 +83,17 @@ static bool is_get(const struct ask *ask)
 	return !ask->method || strcmp(ask->method, "GET") == 0;
 }
 
-/* Whoever only reads may as well wait. */
-static bool waits(const struct ask *ask, const struct transfer *transfer, int n_tries)
+/* Whoever only reads may as well wait, and ask again where the connection was lost. */
+static bool waits(const struct link *link, const struct ask *ask, const struct transfer *transfer,
+	int n_tries)
 {
-	struct timespec pause = {.tv_sec = transfer_retry_after(transfer)};
+	long wait_s = transfer_retry_after(transfer);
+	bool is_lost = transfer_check(link, transfer, NULL) == -ECONNRESET;
 
-	if (transfer->status != 429 || !is_get(ask) || n_tries >= TRIES)
+	if (!(transfer->status == 429 || is_lost) || !is_get(ask) || n_tries >= TRIES)
 		return false;
-	pause.tv_sec = pause.tv_sec < 1 ? 1 : pause.tv_sec > WAIT_MAX_S ? WAIT_MAX_S : pause.tv_sec;
-	(void)nanosleep(&pause, NULL);
+	wait_s = wait_s > WAIT_MAX_S ? WAIT_MAX_S : wait_s;
+	(void)sleep(wait_s < 1 ? 1 : (unsigned)wait_s);
 	return true;
 }
 
@@ -104,7 +106,7 @@ int request_text(struct link *link, const struct ask *ask, struct str *ret_body,
 		transfer_free(transfer);
 		transfer = transfer_start(link, ask);
 		transfer_wait(link, transfer);
-	} while (waits(ask, transfer, ++n_tries));
+	} while (waits(link, ask, transfer, ++n_tries));
 	r = request_check(link, transfer, err);
 	if (r == 0) {
 		*ret_body = transfer->body;

@@ -183,6 +183,13 @@ static int no_way(
 		link->address.shown, why);
 }
 
+/* It was there, and may have got what was asked. */
+static bool was_there(const struct transfer *transfer)
+{
+	return transfer->status || transfer->result == CURLE_GOT_NOTHING ||
+	       transfer->result == CURLE_RECV_ERROR || transfer->result == CURLE_SEND_ERROR;
+}
+
 int transfer_check(const struct link *link, const struct transfer *transfer, struct err *err)
 {
 	const char *why = transfer->why[0] ? transfer->why : curl_easy_strerror(transfer->result);
@@ -200,7 +207,7 @@ int transfer_check(const struct link *link, const struct transfer *transfer, str
 			"the certificate of %s is not to be trusted (%s): --server-ca FILE names "
 			"the authority that signed it",
 			link->address.shown, why);
-	if (transfer->status == 0)
+	if (!was_there(transfer))
 		return no_way(link, transfer, why, err);
 	return err_set(
 		err, -ECONNRESET, "the connection to %s was lost (%s)", link->address.shown, why);

@@ -148,10 +148,11 @@ def test_a_log_is_followed_over_a_lost_connection(remote):
 
 
 class Relay:
-	"""Passes connections on to a port of this host, and cuts them off when told to."""
+	"""Passes connections on to a port of this host, and cuts them off when told to. Of the first n_deaf nothing comes back: they
+	are closed once the request has gone through."""
 
-	def __init__(self, target):
-		self.target, self.pairs = target, []
+	def __init__(self, target, n_deaf=0):
+		self.target, self.pairs, self.n_deaf = target, [], n_deaf
 		self.listening = socket.create_server(('127.0.0.1', 0))
 		self.port = self.listening.getsockname()[1]
 		threading.Thread(target=self.accept, daemon=True).start()
@@ -163,6 +164,13 @@ class Relay:
 			except OSError:
 				return
 			server = socket.create_connection(('127.0.0.1', self.target))
+			if self.n_deaf > 0:
+				self.n_deaf -= 1
+				server.sendall(client.recv(65536))
+				server.recv(1) # it has begun to answer
+				client.close()
+				server.close()
+				continue
 			self.pairs += [client, server]
 			for source, sink in ((client, server), (server, client)):
 				threading.Thread(target=self.copy, args=(source, sink), daemon=True).start()
@@ -294,6 +302,25 @@ def test_a_lost_connection_runs_nothing_twice(remote, box):
 	relay.close()
 	assert (process.returncode, out) == (9, b'two\n'), err
 	assert remote('exec', box, '--', 'cat', '/tmp/once').out == 'x\n'
+
+
+def test_a_connection_lost_before_the_answer_runs_nothing_twice(remote, box):
+	"""The request went through and nothing came back: it is sent again, and is the same one."""
+	assert remote('exec', box, '--', 'mkfifo', '/tmp/begun').code == 0
+	relay = Relay(remote.server.port, n_deaf=1)
+	process = Remote(remote.server, url=f'http://127.0.0.1:{relay.port}').start('exec', box, '--shell', 'echo x >> /tmp/twice; echo > /tmp/begun; echo out; exit 6')
+	assert remote('exec', box, '--shell', 'read x < /tmp/begun').code == 0
+	out, err = process.communicate(timeout=30)
+	relay.close()
+	assert (process.returncode, out) == (6, b'out\n'), err
+	assert remote('exec', box, '--', 'cat', '/tmp/twice').out == 'x\n'
+
+
+def test_a_server_that_wants_to_be_left_alone_is(remote):
+	lying = Lying({'/v1/sandboxes': [(429, json.dumps({'code': 'rate_limited', 'detail': 'wait'})), (200, json.dumps({'items': [], 'next_cursor': None}))]})
+	waited = Remote(remote.server, url=f'http://127.0.0.1:{lying.port}')('ps', '-q', '--all')
+	lying.close()
+	assert waited.code == 0 and waited.duration_s > 0.9, waited
 
 
 # ---- files and rules ----
@@ -504,7 +531,8 @@ class Lying:
 	def __init__(self, answers):
 		class Handler(http.server.BaseHTTPRequestHandler):
 			def do_GET(self):
-				status, body = answers.get(self.path.split('?')[0], (404, '{}'))
+				told = answers.get(self.path.split('?')[0], (404, '{}'))
+				status, body = told if isinstance(told, tuple) else told.pop(0)
 				self.send_response(status)
 				self.send_header('Content-Type', 'text/event-stream' if body.startswith('id:') else 'application/json')
 				self.send_header('Content-Length', str(len(body.encode())))
