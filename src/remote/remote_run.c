@@ -22,6 +22,10 @@ static int refuse(const struct run_options *o, size_t n_args)
 		return remote_verbs_refuse(&verb_run, "--rw, --ro and --apply not with a server",
 			"the current folder is this host's: put what the command needs into the "
 			"sandbox, and fetch what it made");
+	if (o->create.spec->network.ask)
+		return remote_verbs_refuse(&verb_run, "--ask not with a server",
+			"nobody is asked on this terminal: use create --ask and exec, and answer "
+			"by POST .../asks");
 	if (n_args == 0 && !o->exec.exec->command)
 		return remote_verbs_refuse(
 			&verb_run, "an image's own command not with a server", "name the command");

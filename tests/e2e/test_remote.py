@@ -479,7 +479,7 @@ def test_what_is_refused_says_what_to_do(remote, box):
 	for args, words in ((('verify', box), 'on the server'), (('apply', box), 'git apply'), (('doctor',), 'CLOCHE_SERVER'), (('gc',), 'CLOCHE_SERVER'),
 		(('serve',), 'CLOCHE_SERVER'), (('exec', box, '-t', '--', 'sh'), 'no terminal'), (('exec', box, '--source', 'human_takeover', '--', 'sh'), '--source'),
 		(('create', '--agent', 'claude'), '--agent'), (('create', '--pull', '--image', 'debian:12'), '--pull'), (('fork', box, '--name', 'x'), 'leave the options out'),
-		(('resume', box, '--no-trace'), 'leave the options out'), (('rm', '--bodies', box), '--bodies'), (('--state', '/tmp', '--server', 'http://x', 'ps'), '--state'),
+		(('resume', box, '--no-trace'), 'leave the options out'), (('run', '--ask', '--', 'true'), 'POST .../asks'), (('exec', box, '-i', '--detach', '--', 'cat'), '--detach'), (('rm', '--bodies', box), '--bodies'), (('--state', '/tmp', '--server', 'http://x', 'ps'), '--state'),
 		(('ps', '--key', 'x', '--key-file', 'y'), 'exclude each other'), (('create', '-m', 'relative:/x:ro'), 'absolute')):
 		done = remote(*args)
 		assert done.code in (2, 125) and words in done.err and done.out == '' and done.err.count('\n') == 1, (args, done)
