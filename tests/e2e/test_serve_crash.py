@@ -94,8 +94,10 @@ def test_a_part_is_killed_under_load(server, admin, part):
 		if part == 'serve':
 			os.kill(server.serve_pid(), signal.SIGKILL)
 		else:
+			half = pathlib.Path(f'/proc/{server.serve_pid()}/exe')
 			server.process.kill()
 			server.process.wait()
+			wait_for(lambda half=half: not half.exists(), 'the end of its other half, which listens')
 			server.process.stdout.close()
 			server.log.close()
 			server.start()
