@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/api.h"
+#include "server/audit_index.h"
 #include "server/auth.h"
 #include "server/launcher_ask.h"
 #include "server/page.h"
@@ -144,7 +145,7 @@ int api_keys_revoke(struct call *call, struct err *err)
 	int r = store_key_get(store, account, id, ignore_key, NULL, err);
 
 	if (r == 0)
-		r = launcher_ask_audit(call, "key.revoked", id, NULL, NULL, err);
+		r = launcher_ask_audit(call, AUDIT_INDEX_REVOKED, id, NULL, NULL, err);
 	return r < 0 ? r : store_key_revoke(store, account, id, clock_wall_ms(), err);
 }
 

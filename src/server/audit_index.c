@@ -95,17 +95,38 @@ static int flush(struct reading *reading, struct err *err)
 	return r < 0 ? r : 0;
 }
 
+/* In a database that was put back from an old copy a key may stand that was revoked since. 0 also where it does not. */
+static int revoke_again(
+	struct reading *reading, const json_t *line, const struct store_event *row, struct err *err)
+{
+	const char *key = text_of(line, "object");
+	int r;
+
+	if (strcmp(row->kind, AUDIT_INDEX_REVOKED) != 0 || !key || !*row->account)
+		return 0;
+	r = store_key_revoke(reading->server->store, row->account, key, row->at_ms, err);
+	reading->counts->revoked += r == 0;
+	return r == -ENOENT ? 0 : r;
+}
+
 static int take_line(struct reading *reading, struct slice text, struct err *err)
 {
 	struct gathered *g = &reading->g;
 	json_t *line = json_loadb(text.p, text.len, JSON_REJECT_DUPLICATES, NULL);
 	struct store_event *row = &g->rows[g->n];
+	int r;
 
 	if (!line || make_row(reading->server, line, row, &g->texts[g->n]) < 0) {
 		json_decref(line);
 		return not_ours(err);
 	}
 	reading->counts->lines++;
+	r = revoke_again(reading, line, row, err);
+	if (r < 0) {
+		free(g->texts[g->n]);
+		json_decref(line);
+		return r;
+	}
 	if (row->at_ms < reading->oldest_ms || row->seq < reading->from) {
 		reading->counts->old += row->at_ms < reading->oldest_ms;
 		free(g->texts[g->n]);

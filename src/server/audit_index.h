@@ -12,6 +12,8 @@
 #include "util/err.h"
 #include "util/scoped.h"
 
+#define AUDIT_INDEX_REVOKED "key.revoked"
+
 /* The row of a line of the journal. What the store does not take now is mended later: only a line that is none of ours fails,
  * -EBADMSG. */
 int audit_index_add(struct server *server, const json_t *line, struct err *err);
@@ -20,6 +22,7 @@ struct audit_counts {
 	int64_t lines;   /* that were read */
 	int64_t changed; /* rows that were added or put right */
 	int64_t old;     /* lines that are older than rows are kept: they stay out */
+	int64_t revoked; /* keys that were revoked again */
 };
 /* is_all: from the first line; else from the first one that is missing. Ends early, with -ECANCELED, once *is_ending (may be
  * NULL) is set. */

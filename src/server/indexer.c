@@ -203,7 +203,7 @@ static int catch_up(
 	struct entry *entry = NULL;
 	int r = get_entry(indexer, id, &entry, err);
 
-	if (r < 0)
+	if (!entry)
 		return r;
 	pthread_mutex_lock(&entry->lock);
 	r = index_record_read(entry->record, wanted, err);

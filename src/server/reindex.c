@@ -9,6 +9,7 @@
 #include "server/index_record.h"
 #include "server/lost_records.h"
 #include "server/secret_box.h"
+#include "server/walls.h"
 #include "server/webhooks.h"
 #include "util/fdio.h"
 #include "util/id.h"
@@ -85,6 +86,7 @@ static void write_json(const struct reindex *reindex, struct str *out)
 		{"wrong", reindex->index.wrong},
 		{"audit", reindex->audit.changed},
 		{"audit_aged_out", reindex->audit.old},
+		{"keys_revoked", reindex->audit.revoked},
 		{"forgotten", reindex->lost.forgotten},
 		{"missing", reindex->lost.missing},
 		{"failed", reindex->failed},
@@ -119,6 +121,8 @@ static void write_text(const struct reindex *reindex, struct str *out)
 		"rows of the audit log added or put right");
 	add_line(out, reindex->audit.old, "line of the audit journal stays out: aged out",
 		"lines of the audit journal stay out: aged out");
+	add_line(out, reindex->audit.revoked, "key revoked again, as the journal says",
+		"keys revoked again, as the journal says");
 	add_line(out, reindex->lost.forgotten, "sandbox forgotten whose record was removed",
 		"sandboxes forgotten whose records were removed");
 	str_puts(out, "Names and limits of accounts, keys, webhooks and their deliveries, secrets, "
@@ -141,11 +145,13 @@ static int tell(const struct reindex *reindex, const char *form, struct err *err
 
 /* ---- as a whole ---- */
 
-static int work(struct reindex *reindex, struct err *err)
+static int work(struct reindex *reindex, const char *place, struct err *err)
 {
 	struct server *server = &reindex->server;
 	int r = secret_box_open(server->state_dir, &server->secrets, err);
 
+	if (r == 0)
+		r = walls_close(place ? place : "", err);
 	if (r < 0)
 		return r;
 	server->webhooks = webhooks_new(server);
@@ -164,7 +170,7 @@ int reindex_run(const json_t *settings, int office, struct err *err)
 	int r = server_prepare(&reindex.server, settings, office, err);
 
 	if (r == 0)
-		r = work(&reindex, err);
+		r = work(&reindex, json_string_value(json_object_get(settings, "database")), err);
 	if (r == 0)
 		r = tell(&reindex, form ? form : "text", err);
 	if (r == 0 && reindex.failed > 0)

@@ -18,7 +18,7 @@
 #include "util/mem.h"
 
 #define EVERY_S        300
-#define RECORDS_MAX    1000  /* in one go */
+#define PAGE           1000
 #define TOMBSTONE_DAYS 400LL /* as long as the ledger is of use */
 #define AGED_OUT       "aged out"
 
@@ -34,10 +34,11 @@ struct retention {
 
 struct old {
 	char id[ID_SIZE], account[64];
+	int64_t ended_ms;
 };
 
 struct old_list {
-	struct old *items;
+	struct old items[PAGE];
 	size_t n;
 };
 
@@ -48,6 +49,7 @@ static int take_old(const struct store_sandbox *sandbox, void *arg)
 
 	snprintf(old->id, sizeof(old->id), "%s", sandbox->id);
 	snprintf(old->account, sizeof(old->account), "%s", sandbox->account);
+	old->ended_ms = sandbox->ended_ms;
 	return 0;
 }
 
@@ -92,21 +94,41 @@ static int forget(struct server *server, const struct old *old, struct err *err)
 	return retention_forget(&as, old->id, AGED_OUT, err);
 }
 
+static void forget_all(struct retention *retention, const struct old_list *list)
+{
+	struct err err = {0};
+
+	for (size_t i = 0; i < list->n && !atomic_load(&retention->is_ending); i++)
+		if (forget(retention->server, &list->items[i], &err) < 0)
+			log_warn("the record of %s, which is too old, stays for now: %s",
+				list->items[i].id, err.msg);
+}
+
+/* Page by page: one that cannot be removed keeps none behind it. */
 static void forget_records(struct retention *retention, int64_t now_ms)
 {
 	struct server *server = retention->server;
-	struct old_list list = {.items = new0_n(struct old, RECORDS_MAX)};
+	struct old_list *list = new0(struct old_list);
+	struct store_ended_query query = {.place = server->host,
+		.before_ms = now_ms - keep_ms(server->config, KEEP_RECORDS),
+		.limit = PAGE};
 	struct err err = {0};
-	int r = store_sandbox_ended(server->store, server->host,
-		now_ms - keep_ms(server->config, KEEP_RECORDS), RECORDS_MAX, take_old, &list, &err);
+	char last[ID_SIZE];
+	int r;
 
-	if (r < 0)
-		log_warn("records that are too old stay for now: %s", err.msg);
-	for (size_t i = 0; i < list.n && !atomic_load(&retention->is_ending); i++)
-		if (forget(server, &list.items[i], &err) < 0)
-			log_warn("the record of %s, which is too old, stays for now: %s",
-				list.items[i].id, err.msg);
-	free(list.items);
+	do {
+		list->n = 0;
+		r = store_sandbox_ended(server->store, &query, take_old, list, &err);
+		if (r < 0)
+			log_warn("records that are too old stay for now: %s", err.msg);
+		forget_all(retention, list);
+		if (list->n > 0) {
+			memcpy(last, list->items[list->n - 1].id, ID_SIZE);
+			query.after_id = last;
+			query.after_ms = list->items[list->n - 1].ended_ms;
+		}
+	} while (r == PAGE && !atomic_load(&retention->is_ending));
+	free(list);
 }
 
 /* ---- the store's own ---- */

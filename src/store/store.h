@@ -132,7 +132,14 @@ typedef int (*store_count_fn)(const char *state, int64_t n, void *arg);
 int store_sandbox_states(struct store *store, store_count_fn fn, void *arg, struct err *err);
 
 /* Those of a place that ended before a time, oldest first: what retention may take. */
-int store_sandbox_ended(struct store *store, const char *place, int64_t before_ms, int limit,
+struct store_ended_query {
+	const char *place;
+	int64_t before_ms;
+	int64_t after_ms; /* when the last one told ended; 0: from the oldest on */
+	const char *after_id;
+	int limit;
+};
+int store_sandbox_ended(struct store *store, const struct store_ended_query *query,
 	store_sandbox_fn fn, void *arg, struct err *err);
 /* All of a place, of any account, in the order of their numbers; after: that of the last one told, or 0. */
 int store_sandbox_of_place(struct store *store, const char *place, int64_t after, int limit,

@@ -8,7 +8,7 @@
 struct sandbox_call {
 	const struct store_sandbox *sandbox; /* to put */
 	const struct store_sandbox_query *query;
-	const struct db_sql *sql;
+	const struct store_ended_query *ended;
 	const char *account, *id, *text; /* text: a state, a place, or a reason */
 	int64_t ms;                      /* a time, or a number */
 	int limit;
@@ -244,47 +244,51 @@ int64_t store_sandbox_count(
 	return r < 0 ? r : call.ms;
 }
 
-static int list_of_place(struct db *db, void *arg)
-{
-	struct sandbox_call *call = arg;
-
-	return (int)db_run(db, call->sql, on_sandbox, call, db_text(call->text), db_int(call->ms),
-		db_int(call->limit));
-}
-
-static int of_place(
-	struct store *store, struct sandbox_call *call, const struct db_sql *sql, struct err *err)
-{
-	int r = store_check_limit(call->limit, STORE_PAGE_MAX, err);
-
-	if (r == 0)
-		r = STORE_CHECK_NAMES(err, call->text);
-	call->sql = sql;
-	return r < 0 ? r : store_read(store, list_of_place, call, err);
-}
-
-int store_sandbox_ended(struct store *store, const char *place, int64_t before_ms, int limit,
-	store_sandbox_fn fn, void *arg, struct err *err)
+static int list_ended(struct db *db, void *arg)
 {
 	static const struct db_sql sql = {
 		.text = "SELECT " SANDBOX_COLUMNS " FROM sandbox WHERE place || '' = $1"
-			" AND ended_ms > 0 AND ended_ms < $2 ORDER BY ended_ms, id LIMIT $3"};
-	struct sandbox_call call = {
-		.text = place, .ms = before_ms, .limit = limit, .fn = fn, .arg = arg};
+			" AND ended_ms > 0 AND ended_ms < $2 AND (ended_ms, id) > ($3, $4)"
+			" ORDER BY ended_ms, id LIMIT $5"};
+	struct sandbox_call *call = arg;
+	const struct store_ended_query *q = call->ended;
 
-	return of_place(store, &call, &sql, err);
+	return (int)db_run(db, &sql, on_sandbox, call, db_text(q->place), db_int(q->before_ms),
+		db_int(q->after_ms), db_text(q->after_id), db_int(q->limit));
+}
+
+int store_sandbox_ended(struct store *store, const struct store_ended_query *query,
+	store_sandbox_fn fn, void *arg, struct err *err)
+{
+	struct sandbox_call call = {.ended = query, .fn = fn, .arg = arg};
+	int r = store_check_limit(query->limit, STORE_PAGE_MAX, err);
+
+	if (r == 0)
+		r = STORE_CHECK_NAMES(err, query->place, query->after_id);
+	return r < 0 ? r : store_read(store, list_ended, &call, err);
+}
+
+static int list_of_place(struct db *db, void *arg)
+{
+	static const struct db_sql sql = {
+		.text = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
+			" WHERE place = $1 AND n > $2 ORDER BY n LIMIT $3"};
+	struct sandbox_call *call = arg;
+
+	return (int)db_run(db, &sql, on_sandbox, call, db_text(call->text), db_int(call->ms),
+		db_int(call->limit));
 }
 
 int store_sandbox_of_place(struct store *store, const char *place, int64_t after, int limit,
 	store_sandbox_fn fn, void *arg, struct err *err)
 {
-	static const struct db_sql sql = {
-		.text = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
-			" WHERE place = $1 AND n > $2 ORDER BY n LIMIT $3"};
 	struct sandbox_call call = {
 		.text = place, .ms = after, .limit = limit, .fn = fn, .arg = arg};
+	int r = store_check_limit(limit, STORE_PAGE_MAX, err);
 
-	return of_place(store, &call, &sql, err);
+	if (r == 0)
+		r = STORE_CHECK_NAMES(err, place);
+	return r < 0 ? r : store_read(store, list_of_place, &call, err);
 }
 
 /* A record of a million rows takes longer than any other statement may. */

@@ -85,6 +85,19 @@ def test_a_start_alone_does_it(server, boxes):
 	wait_for(lambda: audit(server.admin) == lines, 'the audit log')
 
 
+def test_an_old_copy(server, admin):
+	made = admin.post('/v1/api-keys', {'role': 'auditor'}).json
+	assert admin.delete('/v1/api-keys/' + made['id']).status == 204
+	old = [f"UPDATE api_key SET revoked_ms = 0 WHERE id = '{made['id']}'", "DELETE FROM audit WHERE kind = 'key.revoked'"]
+	server.sql(*old)
+	assert Client(server, made['key']).get('/v1/sandboxes').status == 200
+	server.restart()
+	wait_for(lambda: Client(server, made['key']).get('/v1/sandboxes').status == 401, 'its end')
+	server.sql(*old)
+	assert reindex(server)[1]['keys_revoked'] == 1 and Client(server, made['key']).get('/v1/sandboxes').status == 401
+	assert any(line['act'] == 'key.revoked' and line['object'] == made['id'] for line in audit(admin)) and reindex(server)[1]['keys_revoked'] == 0
+
+
 def test_what_was_changed(server, boxes):
 	admin, box = server.admin, boxes[0]
 	before, lines = answers(admin, boxes), audit(admin)

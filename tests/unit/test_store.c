@@ -178,6 +178,18 @@ static void test_the_first_key(void **state)
 	assert_int_equal(store_key_add_first(store, &key, tell, &n, &err), -EINVAL);
 }
 
+static int ended(
+	struct store *store, const char *host, int64_t before_ms, int64_t after_ms, struct str *out)
+{
+	const struct store_ended_query q = {.place = host,
+		.before_ms = before_ms,
+		.after_ms = after_ms,
+		.after_id = "sb-2",
+		.limit = 10};
+
+	return store_sandbox_ended(store, &q, on_sandbox, out, NULL);
+}
+
 static void test_sandboxes(void **state)
 {
 	struct store *store = *state;
@@ -238,9 +250,11 @@ static void test_sandboxes(void **state)
 	assert_non_null(strstr(out.p, " sb-2 a two ended /r/2 {\"x\":\"y\"} 20 400\n"));
 	str_done(&out);
 	assert_int_equal(store_sandbox_count(store, "a", "running", &err), 1);
-	assert_int_equal(store_sandbox_ended(store, "/r/2", 400, 10, on_sandbox, &out, &err), 0);
-	assert_int_equal(store_sandbox_ended(store, "/r/1", 401, 10, on_sandbox, &out, &err), 0);
-	assert_int_equal(store_sandbox_ended(store, "/r/2", 401, 10, on_sandbox, &out, &err), 1);
+	assert_int_equal(ended(store, "/r/2", 400, 0, &out), 0);
+	assert_int_equal(ended(store, "/r/1", 401, 0, &out), 0);
+	assert_int_equal(ended(store, "/r/2", 401, 0, &out), 1);
+	assert_int_equal(ended(store, "/r/2", 401, 400, &out), 0); /* behind that one */
+	assert_int_equal(ended(store, "/r/2", 401, 399, &out), 1);
 	str_done(&out);
 	assert_int_equal(store_sandbox_of_place(store, "/r/2", 0, 10, on_sandbox, &out, &err), 1);
 	assert_int_equal(store_sandbox_of_place(store, "/r/2", strtoll(out.p, NULL, 10), 10,
