@@ -103,7 +103,7 @@ def test_a_client_that_leaves_before_the_command_has_begun(admin, box):
 			time.sleep(n / 1000) # each at another moment of the way
 
 	def ended():
-		begun = [event for event in admin.get(at(box, '/trace/events')).json['items'] if event['kind'] == 'exec.start']
+		begun = [event for event in admin.pages(at(box, '/trace/events'), 1000) if event['kind'] == 'exec.start']
 		rows = admin.get(at(box, '/log')).json['items']
 		return len(begun) == len(rows) > 0 and rows
 
