@@ -222,7 +222,8 @@ def test_a_taken_over_server_takes_no_record_of_what_lives(server, admin, box):
 		assert sorted((server.cloche.state / 'records' / box).iterdir()) == before and admin.get(at(box)).json['state'] == 'running'
 		other = admin.create()
 		assert admin.post(at(other, '/stop')).status == 200
-		assert taken.ask('verb', verb='rm', sandbox=other, options=['--record'], actor='nobody')[0]['status'] == 0
+		# It is there for a moment after its end.
+		wait_for(lambda: taken.ask('verb', verb='rm', sandbox=other, options=['--record'], actor='nobody')[0].get('status') == 0, 'its removal')
 	said = [json.loads(line) for line in (server.cloche.state / 'ledger.jsonl').read_text().splitlines()]
 	assert [(line['act'], line.get('actor'), len(line.get('head', ''))) for line in said if line['sandbox'] == other][-1] == ('remove', 'nobody', 64), 'it is written down'
 	wait_for(lambda: admin.get(at(other)).status == 404, 'its rows to go, too', 20)
