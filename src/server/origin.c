@@ -84,7 +84,7 @@ void origin_free(struct origin *origin)
 
 static bool is_same_host(struct slice a, struct slice b)
 {
-	return a.len == b.len && strncasecmp(a.p, b.p, a.len) == 0;
+	return a.len == b.len && (a.len == 0 || strncasecmp(a.p, b.p, a.len) == 0);
 }
 
 /* IPv4 as ::ffff:a.b.c.d. */
